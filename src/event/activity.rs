@@ -1,0 +1,42 @@
+//! Activity: <https://docs.ag-ui.com/spec/1.0/events/activity>.
+
+use serde_json::{Map, Value};
+
+use super::JsonPatch;
+use crate::id::MessageId;
+
+object! {
+    /// Creates an activity message, or replaces one (rule A5).
+    pub struct ActivitySnapshotEvent {
+        tag "type" "ACTIVITY_SNAPSHOT";
+        required {
+            /// The activity message.
+            message_id: MessageId = "messageId",
+            /// What kind of activity it shows.
+            activity_type: String = "activityType",
+            /// The activity, kept whole.
+            content: Map<String, Value> = "content",
+        }
+        optional {
+            /// Whether an activity that is held already is replaced; absent means yes.
+            replace: bool = "replace",
+        }
+        flatten subagent_run_id base;
+    }
+}
+
+object! {
+    /// Amends an activity message (rule A5).
+    pub struct ActivityDeltaEvent {
+        tag "type" "ACTIVITY_DELTA";
+        required {
+            /// The activity message.
+            message_id: MessageId = "messageId",
+            /// What kind of activity it shows from now on.
+            activity_type: String = "activityType",
+            /// How its content changes.
+            patch: JsonPatch = "patch",
+        }
+        flatten subagent_run_id base;
+    }
+}

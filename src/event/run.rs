@@ -1,0 +1,202 @@
+//! Runs: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
+
+use serde_json::{Map, Value};
+
+use super::Metadata;
+use crate::id::{InterruptId, RunId, ThreadId, ToolCallId};
+use crate::input::RunAgentInput;
+use crate::wire::decode::{Context, Decode, Decoded};
+use crate::wire::node::Node;
+
+object! {
+    /// A run begins (rules R1, R2, R6).
+    pub struct RunStartedEvent {
+        tag "type" "RUN_STARTED";
+        required {
+            /// The thread that the run belongs to.
+            thread_id: ThreadId = "threadId",
+            /// The run.
+            run_id: RunId = "runId",
+        }
+        optional {
+            /// The protocol version that the producer speaks, MAJOR.MINOR (rule R11).
+            protocol_version: String = "protocolVersion",
+            /// The run that this one continues or branches from.
+            parent_run_id: RunId = "parentRunId",
+            /// What the run was given; its messages are history (rule R12).
+            input: Box<RunAgentInput> = "input",
+        }
+        flatten base;
+    }
+}
+
+object! {
+    /// A run ends (rules R3, R7).
+    pub struct RunFinishedEvent {
+        tag "type" "RUN_FINISHED";
+        required {
+            /// The thread of the run.
+            thread_id: ThreadId = "threadId",
+            /// The run.
+            run_id: RunId = "runId",
+        }
+        optional {
+            /// How it ended; absent means success (rule R7).
+            outcome: RunFinishedOutcome = "outcome",
+            /// What the models used, as far as the producer knows.
+            usage: Vec<TokenUsage> = "usage",
+        }
+        nonnull {
+            /// What the run gave back; never null.
+            result = "result",
+        }
+        flatten base;
+    }
+}
+
+object! {
+    /// A run failed (rule R5).
+    pub struct RunErrorEvent {
+        tag "type" "RUN_ERROR";
+        required {
+            /// What went wrong.
+            message: String = "message",
+        }
+        optional {
+            /// The same, for programs.
+            code: String = "code",
+            /// What the models used until then.
+            usage: Vec<TokenUsage> = "usage",
+        }
+        flatten base;
+    }
+}
+
+object! {
+    /// The run did what it was asked to do.
+    #[derive(Default)]
+    pub struct RunFinishedSuccessOutcome {
+        tag "type" "success";
+        optional {
+            /// The tool calls that the application is expected to answer (rule R9).
+            pending_tool_call_ids: Vec<ToolCallId> = "pendingToolCallIds",
+        }
+    }
+}
+
+object! {
+    /// The run waits for answers.
+    pub struct RunFinishedInterruptOutcome {
+        tag "type" "interrupt";
+        required {
+            /// What it waits for, at least one.
+            interrupts: Interrupts = "interrupts",
+        }
+    }
+}
+
+object! {
+    /// The run was stopped on purpose: neither a success nor a failure.
+    #[derive(Default)]
+    pub struct RunFinishedCancelledOutcome {
+        tag "type" "cancelled";
+    }
+}
+
+union! {
+    /// How a run ended (rule R7).
+    pub enum RunFinishedOutcome by "type" {
+        /// It did what it was asked to do.
+        Success "success" RunFinishedSuccessOutcome,
+        /// It waits for answers.
+        Interrupt "interrupt" RunFinishedInterruptOutcome,
+        /// It was stopped on purpose.
+        Cancelled "cancelled" RunFinishedCancelledOutcome,
+    }
+}
+
+/// One or more interrupts.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(transparent)]
+pub struct Interrupts(Vec<Interrupt>);
+
+impl Interrupts {
+    /// The first and the others.
+    #[must_use]
+    pub fn new(first: Interrupt, others: impl IntoIterator<Item = Interrupt>) -> Self {
+        Self(std::iter::once(first).chain(others).collect())
+    }
+
+    /// All of them, never empty.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Interrupt] {
+        &self.0
+    }
+}
+
+impl From<Interrupt> for Interrupts {
+    fn from(interrupt: Interrupt) -> Self {
+        Self(vec![interrupt])
+    }
+}
+
+impl Decode for Interrupts {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        match node {
+            Node::Array(elements) if elements.is_empty() => {
+                Err(cx.fault(crate::Rule::E5, cx.path(), "at least one interrupt", "an empty array".into()))
+            }
+            _ => cx.list(node).map(Self),
+        }
+    }
+}
+
+object! {
+    /// A question that a run waits for.
+    pub struct Interrupt {
+        required {
+            /// The id that its answer names.
+            id: InterruptId = "id",
+            /// Why the run stopped.
+            reason: String = "reason",
+        }
+        optional {
+            /// The question, for people.
+            message: String = "message",
+            /// The tool call that it is about.
+            tool_call_id: ToolCallId = "toolCallId",
+            /// A JSON schema of the answer, kept whole.
+            response_schema: Map<String, Value> = "responseSchema",
+            /// When the question lapses, as the producer wrote it.
+            expires_at: String = "expiresAt",
+            /// The producer's own data.
+            metadata: Metadata = "metadata",
+        }
+        flatten subagent_run_id;
+    }
+}
+
+object! {
+    /// What one model used. An absent count is unknown, not zero.
+    #[derive(Default)]
+    pub struct TokenUsage {
+        optional {
+            /// Who runs the model.
+            provider: String = "provider",
+            /// The model.
+            model: String = "model",
+            /// Tokens read.
+            input_tokens: u64 = "inputTokens",
+            /// Tokens written.
+            output_tokens: u64 = "outputTokens",
+            /// Both together.
+            total_tokens: u64 = "totalTokens",
+            /// Tokens written that were reasoning.
+            reasoning_tokens: u64 = "reasoningTokens",
+            /// Tokens read from a cache.
+            cached_input_tokens: u64 = "cachedInputTokens",
+            /// Tokens written to a cache.
+            cache_write_input_tokens: u64 = "cacheWriteInputTokens",
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Ids: opaque strings, one type for each thing that has one.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash, Hasher};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One seed for the process, so that an id hashes alike in every table and differently in every
+/// process: a producer cannot prepare ids that collide.
+static SEED: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
+
+fn hash_of(text: &str) -> u64 {
+    SEED.hash_one(text)
+}
+
+struct Inner {
+    hash: u64,
+    text: Box<str>,
+}
+
+/// The shared text behind every id type. Its hash is computed once, when the id is made.
+#[derive(Clone)]
+pub(crate) struct Id(Arc<Inner>);
+
+impl Id {
+    pub(crate) fn new(text: &str) -> Self {
+        Self::with_hash(text, hash_of(text))
+    }
+
+    fn with_hash(text: &str, hash: u64) -> Self {
+        Self(Arc::new(Inner { hash, text: text.into() }))
+    }
+
+    #[inline]
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0.text
+    }
+
+    #[inline]
+    pub(crate) fn hash_value(&self) -> u64 {
+        self.0.hash
+    }
+}
+
+impl PartialEq for Id {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.hash == other.0.hash && self.0.text == other.0.text)
+    }
+}
+
+impl Eq for Id {}
+
+impl Hash for Id {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
+
+/// Passes on the hash that an [`Id`] brings along. Only for keys that write exactly one `u64`,
+/// or several, which are folded.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, value: u64) {
+        self.0 = self.0.rotate_left(23) ^ value;
+    }
+}
+
+/// Builds [`IdHasher`]s.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct BuildIdHasher;
+
+impl BuildHasher for BuildIdHasher {
+    type Hasher = IdHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher::default()
+    }
+}
+
+/// A map keyed by ids, without hashing them again.
+pub(crate) type IdMap<K, V> = HashMap<K, V, BuildIdHasher>;
+
+/// Gives equal texts the same allocation, as far as it remembers them.
+///
+/// It forgets everything when it is full, so a stream of ever new ids costs a bounded table.
+#[derive(Default)]
+pub(crate) struct Interner {
+    recent: [Option<Id>; 4],
+    table: HashMap<u64, Id, BuildIdHasher>,
+}
+
+impl Interner {
+    /// Bounds the table; a run rarely has more items open at once.
+    const CAPACITY: usize = 4096;
+    /// Ids beyond this length are not remembered, so that the table's bytes are bounded too.
+    const MAX_LEN: usize = 128;
+
+    /// The id for this text; `slot` names one of four most recent ids to try first.
+    #[inline]
+    pub(crate) fn get(&mut self, slot: usize, text: &str) -> Id {
+        if let Some(Some(recent)) = self.recent.get(slot) {
+            if recent.as_str() == text {
+                return recent.clone();
+            }
+        }
+        self.look_up(slot, text)
+    }
+
+    fn look_up(&mut self, slot: usize, text: &str) -> Id {
+        let hash = hash_of(text);
+        if text.len() > Self::MAX_LEN {
+            return Id::with_hash(text, hash);
+        }
+        let id = match self.table.get(&hash) {
+            Some(known) if known.as_str() == text => known.clone(),
+            _ => {
+                if self.table.len() >= Self::CAPACITY {
+                    self.table.clear();
+                }
+                let id = Id::with_hash(text, hash);
+                self.table.insert(hash, id.clone());
+                id
+            }
+        };
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = Some(id.clone());
+        }
+        id
+    }
+}
+
+impl fmt::Debug for Interner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interner").field("len", &self.table.len()).finish()
+    }
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// An opaque string: any text is legal, the empty one included (rule E8). A clone shares
+        /// the text, and comparing or hashing one does not read it again where it is shared.
+        #[derive(Clone, PartialEq, Eq, Hash)]
+        pub struct $name(Id);
+
+        impl $name {
+            /// An id with this text.
+            #[must_use]
+            pub fn new(text: impl AsRef<str>) -> Self {
+                Self(Id::new(text.as_ref()))
+            }
+
+            /// The text of the id.
+            #[must_use]
+            #[inline]
+            pub fn as_str(&self) -> &str {
+                self.0.as_str()
+            }
+
+            #[allow(dead_code, reason = "not every id type passes through every table")]
+            #[inline]
+            pub(crate) fn from_id(id: Id) -> Self {
+                Self(id)
+            }
+
+            #[allow(dead_code, reason = "not every id type passes through every table")]
+            #[inline]
+            pub(crate) fn id(&self) -> &Id {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(self.as_str(), f)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self::new(text)
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self::new(text)
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.as_str() == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.as_str() == *other
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+                self.as_str().cmp(other.as_str())
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer).map(Self::from)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// The id of a message: `messageId` on events, `id` on messages.
+    MessageId;
+    /// The id of a tool call.
+    ToolCallId;
+    /// The id of a run.
+    RunId;
+    /// The id of a thread, the conversation that runs belong to.
+    ThreadId;
+    /// The id of one invocation of a subagent.
+    SubagentRunId;
+    /// The id of an interrupt.
+    InterruptId;
+}
+
+/// Where new ids come from when the crate has to make one (rule B1, and new runs).
+///
+/// Any `FnMut() -> String` is one, so that tests can count.
+///
+/// ```
+/// use ag_ui_stream::{IdGenerator, SequentialIds};
+///
+/// let mut ids = SequentialIds::new("id-");
+/// assert_eq!(ids.next_id(), "id-1");
+/// assert_eq!(ids.next_id(), "id-2");
+/// ```
+pub trait IdGenerator: Send {
+    /// A new id, different from all that came before.
+    fn next_id(&mut self) -> String;
+}
+
+impl<F: FnMut() -> String + Send> IdGenerator for F {
+    fn next_id(&mut self) -> String {
+        self()
+    }
+}
+
+/// Counts: `prefix1`, `prefix2`, … Unique within the generator only.
+#[derive(Clone, Debug)]
+pub struct SequentialIds {
+    prefix: String,
+    count: u64,
+}
+
+impl SequentialIds {
+    /// A generator that begins at 1.
+    #[must_use]
+    pub fn new(prefix: impl Into<String>) -> Self {
+        Self { prefix: prefix.into(), count: 0 }
+    }
+}
+
+impl IdGenerator for SequentialIds {
+    fn next_id(&mut self) -> String {
+        self.count += 1;
+        format!("{}{}", self.prefix, self.count)
+    }
+}
+
+/// Random 128-bit ids, seeded by the operating system through the standard library: the default.
+///
+/// They name things apart; they are no secret.
+#[derive(Clone, Debug, Default)]
+pub struct RandomIds(());
+
+impl RandomIds {
+    /// A generator.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl IdGenerator for RandomIds {
+    fn next_id(&mut self) -> String {
+        // Each `RandomState` has keys of its own, which the standard library draws from the
+        // operating system and then steps; hashing a constant under two of them gives 128 bits.
+        let half = || std::collections::hash_map::RandomState::new().hash_one(0u8);
+        format!("{:016x}{:016x}", half(), half())
+    }
+}

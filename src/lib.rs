@@ -1,0 +1,36 @@
+//! Stream combinators for AG-UI.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[macro_use]
+mod macros;
+
+pub mod event;
+pub mod machine;
+pub mod message;
+pub mod snapshot;
+
+mod error;
+mod id;
+mod input;
+mod item;
+mod limits;
+mod log;
+mod rule;
+mod warning;
+mod wire;
+
+pub use error::{
+    Error, History, Limit, LimitExceeded, Malformed, Subject, SubjectKind, Truncated, TruncatedBy, Violation,
+};
+pub use event::{Event, EventType};
+pub use id::{
+    IdGenerator, InterruptId, MessageId, RandomIds, RunId, SequentialIds, SubagentRunId, ThreadId, ToolCallId,
+};
+pub use input::{Context, ResumeEntry, ResumeStatus, RunAgentInput, Tool};
+pub use item::{Indexed, Item};
+pub use limits::Limits;
+pub use message::Message;
+pub use rule::Rule;
+pub use warning::Warning;
+pub use wire::{Raw, RawEvent, RawItem};

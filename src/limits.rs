@@ -1,0 +1,44 @@
+//! The bounds that keep bad input from costing more than it should.
+
+/// Bounds on what one event may cost. The safe value is the default.
+///
+/// What the crate holds beyond the events in flight is the conversation itself and, until the run
+/// ends, one entry for each item that the run opened; both grow only with what the producer sent.
+///
+/// ```
+/// use ag_ui_stream::Limits;
+///
+/// let limits = Limits { max_event_bytes: 64 * 1024, ..Limits::default() };
+/// assert_eq!(limits.max_depth, Limits::DEFAULT_MAX_DEPTH);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest event accepted, in bytes of its JSON text.
+    ///
+    /// Stops a line that never ends from filling the memory.
+    pub max_event_bytes: usize,
+    /// The deepest nesting of arrays and objects accepted; values above
+    /// [`Limits::CEILING_DEPTH`] count as that.
+    ///
+    /// Stops a row of brackets from exhausting the stack.
+    pub max_depth: usize,
+}
+
+impl Limits {
+    /// 10 MiB: room for a picture in a data part, far below the memory of any host.
+    pub const DEFAULT_MAX_EVENT_BYTES: usize = 10 * 1024 * 1024;
+    /// Four times what most JSON parsers accept.
+    pub const DEFAULT_MAX_DEPTH: usize = 512;
+    /// The deepest limit that can be set: what a thread's stack of 2 MiB bears.
+    pub const CEILING_DEPTH: usize = 1024;
+
+    pub(crate) fn depth(&self) -> usize {
+        self.max_depth.min(Self::CEILING_DEPTH)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_event_bytes: Self::DEFAULT_MAX_EVENT_BYTES, max_depth: Self::DEFAULT_MAX_DEPTH }
+    }
+}

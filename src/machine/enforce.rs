@@ -1,0 +1,317 @@
+//! Enforcement: raw events in, typed events out (rules E1 to E11).
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use super::Machine;
+use crate::error::{Error, Limit, LimitExceeded, Malformed};
+use crate::event::{Event, EventType};
+use crate::item::{Halves, Indexed, Item};
+use crate::limits::Limits;
+use crate::rule::Rule;
+use crate::warning::Warning;
+use crate::wire::decode::{Context, Fault, Reject};
+use crate::wire::node::{Lone, Node};
+use crate::wire::raw::{Body, RawEvent};
+use crate::wire::{excerpt, fast};
+
+/// Reads raw events and holds them to the schema: what is unknown is removed with a warning, what
+/// is malformed is fatal (rules E1 to E11).
+///
+/// In: any [`RawEvent`], one event each. Out, for each: a [`Warning`] for everything that was
+/// removed, in the order of the schema, then the event, unless the whole of it was dropped.
+///
+/// A common event costs one pass over its text and the allocation of its delta; other events cost
+/// a tree of borrowed values as well. What an event says is independent of the form it came in
+/// (rule P4): typed events are held to the schema too.
+#[derive(Debug, Default)]
+pub struct Enforcer {
+    limits: Limits,
+    next: u64,
+    cx: Context,
+    ready: VecDeque<Item>,
+}
+
+impl Enforcer {
+    /// An enforcer with the default [`Limits`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An enforcer with other bounds.
+    #[must_use]
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// How many input events came so far; the index of the next one.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.next
+    }
+
+    fn read(&mut self, body: Body<'_>, index: u64) -> Result<(), Error> {
+        match body {
+            Body::Text(text) => self.read_text(text, index),
+            Body::Bytes(bytes) => {
+                self.check_len(bytes.len(), index)?;
+                match core::str::from_utf8(bytes) {
+                    Ok(text) => self.read_text(text, index),
+                    Err(error) => {
+                        Err(no_event(index, "UTF-8", format!("a byte that is none at offset {}", error.valid_up_to())))
+                    }
+                }
+            }
+            Body::Value(value) => {
+                let node = Node::from_value(value, self.limits.depth()).ok_or_else(|| self.too_deep(index))?;
+                self.read_node(&node, index)
+            }
+            Body::Event(event) => self.read_event(event, index),
+            Body::Warning(warning) => {
+                self.ready.push_back(Item::Warning(warning));
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn read_text(&mut self, text: &str, index: u64) -> Result<(), Error> {
+        self.check_len(text.len(), index)?;
+        if let Some(event) = fast::read(text, &mut self.cx.interner) {
+            self.ready.push_back(Item::Event(Indexed::new(event, index)));
+            return Ok(());
+        }
+        self.read_text_thoroughly(text, index)
+    }
+
+    /// The event that the fast path reads, without queueing it; `None` leaves everything to
+    /// [`Machine::push`].
+    #[inline]
+    pub(crate) fn read_fast(&mut self, text: &str) -> Option<Indexed> {
+        if text.len() > self.limits.max_event_bytes || !self.ready.is_empty() {
+            return None;
+        }
+        let event = fast::read(text, &mut self.cx.interner)?;
+        let index = self.next;
+        self.next += 1;
+        Some(Indexed::new(event, index))
+    }
+
+    fn read_text_thoroughly(&mut self, text: &str, index: u64) -> Result<(), Error> {
+        let node = Node::parse(text, self.limits.depth()).map_err(|error| {
+            if error.too_deep {
+                self.too_deep(index)
+            } else {
+                no_event(index, "a JSON object", format!("no JSON: {} at byte {}", error.reason, error.offset))
+            }
+        })?;
+        self.read_node(&node, index)
+    }
+
+    fn check_len(&self, len: usize, index: u64) -> Result<(), Error> {
+        if len > self.limits.max_event_bytes {
+            return Err(LimitExceeded::new(index, Limit::EventBytes, self.limits.max_event_bytes).into());
+        }
+        Ok(())
+    }
+
+    fn too_deep(&self, index: u64) -> Error {
+        LimitExceeded::new(index, Limit::Depth, self.limits.depth()).into()
+    }
+
+    fn read_node(&mut self, node: &Node<'_>, index: u64) -> Result<(), Error> {
+        let Node::Object(members) = node else {
+            return Err(no_event(index, "a JSON object", node.describe()));
+        };
+        let member = |key: &str| members.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value);
+        let type_name = match member("type") {
+            Some(Node::String(name)) if !name.as_str().is_empty() => name.as_str(),
+            Some(other) => return Err(no_event(index, "a non-empty string in `type`", other.describe())),
+            None => return Err(no_event(index, "a member `type`", "an object without one".into())),
+        };
+        let Some(event_type) = EventType::from_wire(type_name) else {
+            let message = format!("dropped an event of the unknown type {:?}", excerpt(type_name, 64));
+            self.warn(Rule::E1, index, type_name, String::new(), message);
+            return Ok(());
+        };
+        self.cx.reset();
+        let halves = match (is_delta_bearing(event_type), member("delta")) {
+            (true, Some(Node::String(delta))) => ends_of(delta.lone),
+            _ => Halves::default(),
+        };
+        match Event::decode_as(event_type, node, &mut self.cx) {
+            Ok(event) => {
+                self.warn_of_removed(index, event_type, halves);
+                let mut indexed = Indexed::new(event, index);
+                indexed.halves = halves;
+                self.ready.push_back(Item::Event(indexed));
+                Ok(())
+            }
+            Err(Reject::Unknown(rule)) => {
+                let message = "dropped the event: a value that it needs is not known here".to_owned();
+                self.warn(rule, index, event_type.as_str(), String::new(), message);
+                Ok(())
+            }
+            Err(Reject::Malformed(fault)) => Err(malformed(*fault, index, event_type)),
+        }
+    }
+
+    /// Queues the warnings of an event that came through.
+    fn warn_of_removed(&mut self, index: u64, event_type: EventType, halves: Halves) {
+        for removed in std::mem::take(&mut self.cx.removed) {
+            // Halves at the ends of a delta may yet find their partner.
+            if removed.rule == Rule::E11 && removed.path == "/delta" && halves.any() {
+                continue;
+            }
+            self.warn(removed.rule, index, event_type.as_str(), removed.path, removed.message);
+        }
+    }
+
+    fn warn(&mut self, rule: Rule, index: u64, type_name: &str, path: String, message: String) {
+        self.ready.push_back(Item::Warning(Warning::new(rule, index, type_name, path, message)));
+    }
+
+    /// A typed event is right by construction, but for what its types cannot say.
+    fn read_event(&mut self, event: Event, index: u64) -> Result<(), Error> {
+        let simple = matches!(
+            event,
+            Event::TextMessageStart(_)
+                | Event::TextMessageContent(_)
+                | Event::TextMessageEnd(_)
+                | Event::TextMessageChunk(_)
+                | Event::ToolCallStart(_)
+                | Event::ToolCallArgs(_)
+                | Event::ToolCallEnd(_)
+                | Event::ToolCallChunk(_)
+                | Event::ReasoningStart(_)
+                | Event::ReasoningMessageStart(_)
+                | Event::ReasoningMessageContent(_)
+                | Event::ReasoningMessageEnd(_)
+                | Event::ReasoningMessageChunk(_)
+                | Event::ReasoningEnd(_)
+                | Event::ReasoningEncryptedValue(_)
+                | Event::StepStarted(_)
+                | Event::StepFinished(_)
+        );
+        let base = event.base();
+        if simple && base.raw_event.is_none() && base.timestamp.is_none_or(|time| time.unsigned_abs() < 1 << 53) {
+            self.ready.push_back(Item::Event(Indexed::new(event, index)));
+            return Ok(());
+        }
+        let event_type = event.event_type();
+        let value = serde_json::to_value(&event)
+            .map_err(|error| no_event(index, "an event that can be written as JSON", error.to_string()))?;
+        let node = Node::from_value(&value, self.limits.depth()).ok_or_else(|| self.too_deep(index))?;
+        self.cx.reset();
+        match Event::decode_as(event_type, &node, &mut self.cx) {
+            Err(Reject::Malformed(fault)) => Err(malformed(*fault, index, event_type)),
+            _ => {
+                self.ready.push_back(Item::Event(Indexed::new(event, index)));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<R: RawEvent> Machine<R> for Enforcer {
+    type Output = Item;
+
+    fn push(&mut self, input: R) -> Result<(), Error> {
+        input.view(|body, index| {
+            if matches!(body, Body::Warning(_)) {
+                return self.read(body, 0);
+            }
+            let index = index.unwrap_or(self.next);
+            self.next = index + 1;
+            self.read(body, index)
+        })
+    }
+
+    fn pop(&mut self) -> Option<Item> {
+        self.ready.pop_front()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn is_delta_bearing(event_type: EventType) -> bool {
+    matches!(
+        event_type,
+        EventType::TextMessageContent
+            | EventType::TextMessageChunk
+            | EventType::ToolCallArgs
+            | EventType::ToolCallChunk
+            | EventType::ReasoningMessageContent
+            | EventType::ReasoningMessageChunk
+    )
+}
+
+fn ends_of(lone: Lone) -> Halves {
+    Halves { leading: lone.leading, trailing: lone.trailing }
+}
+
+fn no_event(index: u64, expected: &'static str, found: String) -> Error {
+    Malformed { rule: Rule::E9, event: index, event_type: None, path: String::new(), expected: expected.into(), found }
+        .into()
+}
+
+fn malformed(fault: Fault, index: u64, event_type: EventType) -> Error {
+    Malformed {
+        rule: fault.rule,
+        event: index,
+        event_type: Some(event_type),
+        path: fault.path,
+        expected: fault.expected.into(),
+        found: fault.found,
+    }
+    .into()
+}
+
+impl Event {
+    /// Reads one event from JSON text, as enforcement does.
+    ///
+    /// Gives the event and what was removed from it; `None` for an event of an unknown type.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] (E5, E9) and [`Error::LimitExceeded`] by the default [`Limits`].
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::Event;
+    ///
+    /// let json = r#"{"type":"TEXT_MESSAGE_END","messageId":"m","shade":"blue"}"#;
+    /// let (event, warnings) = Event::from_json(json)?;
+    /// assert!(matches!(event, Some(Event::TextMessageEnd(end)) if end.message_id == "m"));
+    /// assert_eq!(warnings[0].path, "/shade");
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    pub fn from_json(json: &str) -> Result<(Option<Event>, Vec<Warning>), Error> {
+        Self::from_raw(json)
+    }
+
+    /// The same from a [`Value`].
+    ///
+    /// # Errors
+    /// As [`Event::from_json`].
+    pub fn from_value(value: &Value) -> Result<(Option<Event>, Vec<Warning>), Error> {
+        Self::from_raw(value)
+    }
+
+    fn from_raw(raw: impl RawEvent) -> Result<(Option<Event>, Vec<Warning>), Error> {
+        let mut enforcer = Enforcer::new();
+        enforcer.push(raw)?;
+        let mut warnings = Vec::new();
+        let mut event = None;
+        for item in enforcer.ready {
+            match item {
+                Item::Event(indexed) => event = Some(indexed.event),
+                Item::Warning(warning) => warnings.push(warning),
+            }
+        }
+        Ok((event, warnings))
+    }
+}

@@ -1,0 +1,256 @@
+//! Content that is text or a list of parts.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::snapshot::Text;
+use crate::wire::decode::{Context, Decode, Decoded};
+use crate::wire::node::Node;
+
+/// The content of a user or tool message.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Content {
+    /// Text.
+    Text(Text),
+    /// Parts, in order. A clone shares them.
+    Parts(Arc<Vec<ContentPart>>),
+}
+
+impl Content {
+    /// The text without the other parts; `None` where there is no text part.
+    #[must_use]
+    pub fn text(&self) -> Option<Text> {
+        match self {
+            Content::Text(text) => Some(text.clone()),
+            Content::Parts(parts) => {
+                let mut texts = parts.iter().filter_map(|part| match part {
+                    ContentPart::Text(part) => Some(&part.text),
+                    _ => None,
+                });
+                let mut all = texts.next()?.clone();
+                for text in texts {
+                    all.extend(text.chunks());
+                }
+                Some(all)
+            }
+        }
+    }
+
+    /// Appends to the text, or to the last part where that is text, or as a new part (rule A4).
+    pub(crate) fn push_str(&mut self, delta: &str) {
+        match self {
+            Content::Text(text) => text.push_str(delta),
+            Content::Parts(parts) => {
+                let parts = Arc::make_mut(parts);
+                match parts.last_mut() {
+                    Some(ContentPart::Text(part)) => part.text.push_str(delta),
+                    _ => parts.push(ContentPart::Text(TextPart::new(delta))),
+                }
+            }
+        }
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Content::Text(text.into())
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Content::Text(text.into())
+    }
+}
+
+impl From<Text> for Content {
+    fn from(text: Text) -> Self {
+        Content::Text(text)
+    }
+}
+
+impl From<Vec<ContentPart>> for Content {
+    fn from(parts: Vec<ContentPart>) -> Self {
+        Content::Parts(Arc::new(parts))
+    }
+}
+
+impl Decode for Content {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        match node {
+            Node::String(_) => Decode::decode(node, cx).map(Content::Text),
+            Node::Array(_) => Decode::decode(node, cx).map(Content::Parts),
+            other => Err(cx.malformed("a string or an array of parts", other)),
+        }
+    }
+}
+
+object! {
+    /// Text.
+    pub struct TextPart {
+        tag "type" "text";
+        required {
+            /// The text.
+            text: Text = "text",
+        }
+        optional {
+            /// The part's id.
+            id: Arc<str> = "id",
+        }
+        nonnull {
+            /// The producer's own data, any value except null.
+            metadata = "metadata",
+        }
+    }
+}
+
+object! {
+    /// A picture.
+    pub struct ImagePart {
+        tag "type" "image";
+        required {
+            /// Where it is.
+            source: PartSource = "source",
+        }
+        optional {
+            /// The part's id.
+            id: Arc<str> = "id",
+        }
+        nonnull {
+            /// The producer's own data, any value except null.
+            metadata = "metadata",
+        }
+    }
+}
+
+object! {
+    /// Sound.
+    pub struct AudioPart {
+        tag "type" "audio";
+        required {
+            /// Where it is.
+            source: PartSource = "source",
+        }
+        optional {
+            /// The part's id.
+            id: Arc<str> = "id",
+        }
+        nonnull {
+            /// The producer's own data, any value except null.
+            metadata = "metadata",
+        }
+    }
+}
+
+object! {
+    /// A film.
+    pub struct VideoPart {
+        tag "type" "video";
+        required {
+            /// Where it is.
+            source: PartSource = "source",
+        }
+        optional {
+            /// The part's id.
+            id: Arc<str> = "id",
+        }
+        nonnull {
+            /// The producer's own data, any value except null.
+            metadata = "metadata",
+        }
+    }
+}
+
+object! {
+    /// Any other document.
+    pub struct DocumentPart {
+        tag "type" "document";
+        required {
+            /// Where it is.
+            source: PartSource = "source",
+        }
+        optional {
+            /// The part's id.
+            id: Arc<str> = "id",
+        }
+        nonnull {
+            /// The producer's own data, any value except null.
+            metadata = "metadata",
+        }
+    }
+}
+
+union! {
+    /// A part of a message.
+    pub enum ContentPart by "type" {
+        /// Text.
+        Text "text" TextPart,
+        /// A picture.
+        Image "image" ImagePart,
+        /// Sound.
+        Audio "audio" AudioPart,
+        /// A film.
+        Video "video" VideoPart,
+        /// Any other document.
+        Document "document" DocumentPart,
+    }
+}
+
+object! {
+    /// The data itself.
+    pub struct DataSource {
+        tag "type" "data";
+        required {
+            /// The data in base64.
+            value: String = "value",
+            /// What it is.
+            mime_type: String = "mimeType",
+        }
+    }
+}
+
+object! {
+    /// An address.
+    pub struct UrlSource {
+        tag "type" "url";
+        required {
+            /// The address.
+            value: String = "value",
+        }
+        optional {
+            /// What is there.
+            mime_type: String = "mimeType",
+        }
+    }
+}
+
+object! {
+    /// A file that a provider holds; its handle is opaque.
+    pub struct FileSource {
+        tag "type" "file";
+        required {
+            /// The handle.
+            value: String = "value",
+        }
+        optional {
+            /// Who holds it.
+            provider: String = "provider",
+            /// What it is.
+            mime_type: String = "mimeType",
+        }
+    }
+}
+
+union! {
+    /// Where a media part is.
+    pub enum PartSource by "type" {
+        /// In the message.
+        Data "data" DataSource,
+        /// At an address.
+        Url "url" UrlSource,
+        /// With a provider.
+        File "file" FileSource,
+    }
+}

@@ -1,0 +1,334 @@
+//! The 7 messages of AG-UI 1.0, as types. They are what a snapshot holds and what
+//! `MESSAGES_SNAPSHOT` carries.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::event::Metadata;
+use crate::id::{MessageId, SubagentRunId, ToolCallId};
+use crate::snapshot::{List, Text};
+
+mod content;
+
+pub use content::{
+    AudioPart, Content, ContentPart, DataSource, DocumentPart, FileSource, ImagePart, PartSource, TextPart, UrlSource,
+    VideoPart,
+};
+
+closed_set! {
+    /// Which of the 7 messages one is.
+    pub enum Role {
+        /// Of the application's developer.
+        Developer = "developer",
+        /// Of the system.
+        System = "system",
+        /// Of the agent.
+        Assistant = "assistant",
+        /// Of the user.
+        User = "user",
+        /// The result of a tool call.
+        Tool = "tool",
+        /// Structured activity, shown and never sent.
+        Activity = "activity",
+        /// Reasoning.
+        Reasoning = "reasoning",
+    }
+}
+
+object! {
+    /// A message of the application's developer.
+    pub struct DeveloperMessage {
+        tag "role" "developer";
+        required {
+            /// The message's id.
+            id: MessageId = "id",
+            /// Its text.
+            content: Text = "content",
+        }
+        optional {
+            /// Which developer.
+            name: Arc<str> = "name",
+            /// An opaque value that goes back to the producer (rule A7).
+            encrypted_value: Arc<str> = "encryptedValue",
+            /// The producer's own data (rule A1).
+            metadata: Metadata = "metadata",
+        }
+        flatten subagent_run_id;
+    }
+}
+
+object! {
+    /// A message of the system.
+    pub struct SystemMessage {
+        tag "role" "system";
+        required {
+            /// The message's id.
+            id: MessageId = "id",
+            /// Its text.
+            content: Text = "content",
+        }
+        optional {
+            /// Which system.
+            name: Arc<str> = "name",
+            /// An opaque value that goes back to the producer (rule A7).
+            encrypted_value: Arc<str> = "encryptedValue",
+            /// The producer's own data (rule A1).
+            metadata: Metadata = "metadata",
+        }
+        flatten subagent_run_id;
+    }
+}
+
+object! {
+    /// A message of the agent: text, tool calls, or both.
+    pub struct AssistantMessage {
+        tag "role" "assistant";
+        required {
+            /// The message's id.
+            id: MessageId = "id",
+        }
+        optional {
+            /// Its text; absent where it only holds tool calls.
+            content: Text = "content",
+            /// Its tool calls, in the order made.
+            tool_calls: List<Arc<ToolCall>> = "toolCalls",
+            /// Which agent.
+            name: Arc<str> = "name",
+            /// An opaque value that goes back to the producer (rule A7).
+            encrypted_value: Arc<str> = "encryptedValue",
+            /// The producer's own data (rule A1).
+            metadata: Metadata = "metadata",
+        }
+        flatten subagent_run_id;
+    }
+}
+
+object! {
+    /// A message of the user: text, or a list of parts.
+    pub struct UserMessage {
+        tag "role" "user";
+        required {
+            /// The message's id.
+            id: MessageId = "id",
+            /// What it says.
+            content: Content = "content",
+        }
+        optional {
+            /// Which user.
+            name: Arc<str> = "name",
+            /// An opaque value that goes back to the producer (rule A7).
+            encrypted_value: Arc<str> = "encryptedValue",
+            /// The producer's own data (rule A1).
+            metadata: Metadata = "metadata",
+        }
+        flatten subagent_run_id;
+    }
+}
+
+object! {
+    /// What a tool call gave back.
+    pub struct ToolMessage {
+        tag "role" "tool";
+        required {
+            /// The message's id.
+            id: MessageId = "id",
+            /// The result.
+            content: Content = "content",
+            /// The call that it answers.
+            tool_call_id: ToolCallId = "toolCallId",
+        }
+        optional {
+            /// What went wrong, if the tool failed.
+            error: Arc<str> = "error",
+            /// An opaque value that goes back to the producer (rule A7).
+            encrypted_value: Arc<str> = "encryptedValue",
+            /// The producer's own data (rule A1).
+            metadata: Metadata = "metadata",
+        }
+        flatten subagent_run_id;
+    }
+}
+
+object! {
+    /// Structured activity, such as a plan or a search, for the application to show.
+    pub struct ActivityMessage {
+        tag "role" "activity";
+        required {
+            /// The message's id.
+            id: MessageId = "id",
+            /// What kind of activity it shows.
+            activity_type: Arc<str> = "activityType",
+            /// The activity.
+            content: Arc<Map<String, Value>> = "content",
+        }
+        optional {
+            /// The producer's own data (rule A1).
+            metadata: Metadata = "metadata",
+        }
+        flatten subagent_run_id;
+    }
+}
+
+object! {
+    /// What the agent thought.
+    pub struct ReasoningMessage {
+        tag "role" "reasoning";
+        required {
+            /// The message's id.
+            id: MessageId = "id",
+            /// The thought.
+            content: Text = "content",
+        }
+        optional {
+            /// An opaque value that goes back to the producer (rule A7).
+            encrypted_value: Arc<str> = "encryptedValue",
+            /// The producer's own data (rule A1).
+            metadata: Metadata = "metadata",
+        }
+        flatten subagent_run_id;
+    }
+}
+
+object! {
+    /// A call of a tool, on the assistant message that made it.
+    pub struct ToolCall {
+        const "type" "function";
+        required {
+            /// The call's id.
+            id: ToolCallId = "id",
+            /// What is called, and with which arguments.
+            function: FunctionCall = "function",
+        }
+        optional {
+            /// An opaque value that goes back to the producer (rule A7).
+            encrypted_value: Arc<str> = "encryptedValue",
+            /// The producer's own data (rule A1).
+            metadata: Metadata = "metadata",
+        }
+    }
+}
+
+object! {
+    /// The name of a tool and the arguments it is called with.
+    pub struct FunctionCall {
+        required {
+            /// The tool.
+            name: Arc<str> = "name",
+            /// The arguments: text, JSON once the call is closed (rule A9).
+            arguments: Text = "arguments",
+        }
+    }
+}
+
+union! {
+    /// A message of the conversation.
+    ///
+    /// A clone copies no text. Serialized to its exact wire form.
+    pub enum Message by "role" {
+        /// Of the application's developer.
+        Developer "developer" DeveloperMessage,
+        /// Of the system.
+        System "system" SystemMessage,
+        /// Of the agent.
+        Assistant "assistant" AssistantMessage,
+        /// Of the user.
+        User "user" UserMessage,
+        /// The result of a tool call.
+        Tool "tool" ToolMessage,
+        /// Structured activity.
+        Activity "activity" ActivityMessage,
+        /// Reasoning.
+        Reasoning "reasoning" ReasoningMessage,
+    }
+}
+
+macro_rules! for_each_message {
+    ($message:expr, $inner:ident => $value:expr) => {
+        match $message {
+            Message::Developer($inner) => $value,
+            Message::System($inner) => $value,
+            Message::Assistant($inner) => $value,
+            Message::User($inner) => $value,
+            Message::Tool($inner) => $value,
+            Message::Activity($inner) => $value,
+            Message::Reasoning($inner) => $value,
+        }
+    };
+}
+
+impl Message {
+    /// The message's id.
+    #[must_use]
+    pub fn id(&self) -> &MessageId {
+        for_each_message!(self, message => &message.id)
+    }
+
+    /// Which of the 7 messages it is.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        match self {
+            Message::Developer(_) => Role::Developer,
+            Message::System(_) => Role::System,
+            Message::Assistant(_) => Role::Assistant,
+            Message::User(_) => Role::User,
+            Message::Tool(_) => Role::Tool,
+            Message::Activity(_) => Role::Activity,
+            Message::Reasoning(_) => Role::Reasoning,
+        }
+    }
+
+    /// The subagent invocation that it belongs to; absent means the parent agent.
+    #[must_use]
+    pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
+        for_each_message!(self, message => message.subagent_run_id.as_ref())
+    }
+
+    /// The producer's own data about it.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        for_each_message!(self, message => message.metadata.as_ref())
+    }
+
+    /// Which speaker of its role, if the producer says so.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Message::Developer(message) => message.name.as_deref(),
+            Message::System(message) => message.name.as_deref(),
+            Message::Assistant(message) => message.name.as_deref(),
+            Message::User(message) => message.name.as_deref(),
+            Message::Tool(_) | Message::Activity(_) | Message::Reasoning(_) => None,
+        }
+    }
+
+    /// The text of the message without its other parts: all of it where it is text, the text
+    /// parts one after the other where it is a list of parts; `None` where it has no text at all.
+    ///
+    /// Costs nothing where the message is one text.
+    #[must_use]
+    pub fn text(&self) -> Option<Text> {
+        match self {
+            Message::Developer(message) => Some(message.content.clone()),
+            Message::System(message) => Some(message.content.clone()),
+            Message::Assistant(message) => message.content.clone(),
+            Message::User(message) => message.content.text(),
+            Message::Tool(message) => message.content.text(),
+            Message::Reasoning(message) => Some(message.content.clone()),
+            Message::Activity(_) => None,
+        }
+    }
+
+    /// The message's tool calls; only an assistant message has any.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        let calls = match self {
+            Message::Assistant(message) => message.tool_calls.as_ref(),
+            _ => None,
+        };
+        calls.into_iter().flatten().map(AsRef::as_ref)
+    }
+
+    pub(crate) fn metadata_mut(&mut self) -> &mut Option<Metadata> {
+        for_each_message!(self, message => &mut message.metadata)
+    }
+}

@@ -1,0 +1,44 @@
+//! What a stream survives, as a type.
+
+use core::fmt;
+
+use crate::rule::Rule;
+
+/// Something that the protocol tells a consumer to survive and to say aloud.
+///
+/// Warnings arrive in order with the events, each exactly once, and are logged through `tracing`
+/// (target `ag_ui_stream`) where that feature is on, as it is by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Warning {
+    /// The rule.
+    pub rule: Rule,
+    /// The index of the input event, from 0.
+    pub event: u64,
+    /// Its type as it was sent, known or not.
+    pub event_type: String,
+    /// The JSON pointer of what it is about; empty for the event as a whole.
+    pub path: String,
+    /// What happened, for people.
+    pub message: String,
+}
+
+impl Warning {
+    /// A warning, logged as it is made.
+    pub(crate) fn new(rule: Rule, event: u64, event_type: &str, path: String, message: String) -> Self {
+        let warning =
+            Self { rule, event, event_type: crate::wire::excerpt(event_type, 80).into_owned(), path, message };
+        crate::log::warn(&warning);
+        warning
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} (event {})", self.rule, self.event_type, self.event)?;
+        if !self.path.is_empty() {
+            write!(f, " {}", self.path)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}

@@ -1,0 +1,122 @@
+//! The raw events that enforcement accepts.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::event::Event;
+use crate::warning::Warning;
+
+/// A raw event, owned: what middleware between the compatibility boundary and enforcement sees.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Raw {
+    /// JSON text.
+    Text(String),
+    /// JSON text whose encoding is still to be checked.
+    Bytes(Vec<u8>),
+    /// A JSON value.
+    Value(Value),
+    /// A typed event.
+    Event(Event),
+}
+
+/// What the compatibility boundary gives: raw events in their place, and warnings.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RawItem {
+    /// A raw event.
+    Event {
+        /// The event.
+        raw: Raw,
+        /// Its index in the input, from 0.
+        index: u64,
+    },
+    /// A warning about the event that comes next.
+    Warning(Warning),
+}
+
+/// A raw event as a stage looks at it.
+#[derive(Debug)]
+#[doc(hidden)]
+pub enum Body<'a> {
+    /// JSON text.
+    Text(&'a str),
+    /// JSON text whose encoding is still to be checked.
+    Bytes(&'a [u8]),
+    /// A JSON value.
+    Value(&'a Value),
+    /// A typed event.
+    Event(Event),
+    /// A warning on its way through.
+    Warning(Warning),
+}
+
+/// What a raw event can be: JSON text in any of the usual types, bytes of it, a [`Value`], or a
+/// typed [`Event`]. The trait is sealed.
+///
+/// Text and bytes are read where they are; nothing is copied but what the event keeps.
+pub trait RawEvent: sealed::Sealed {
+    /// Shows the event, with its index where it already has one.
+    #[doc(hidden)]
+    fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T;
+}
+
+pub(crate) mod sealed {
+    /// Keeps [`RawEvent`](super::RawEvent) closed.
+    pub trait Sealed {}
+}
+
+macro_rules! raw_events {
+    ($($type:ty, $self:ident => $body:expr;)*) => {$(
+        impl sealed::Sealed for $type {}
+
+        impl RawEvent for $type {
+            #[inline]
+            fn view<T>($self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
+                see($body, None)
+            }
+        }
+    )*};
+}
+
+raw_events! {
+    &str, self => Body::Text(self);
+    String, self => Body::Text(&self);
+    &String, self => Body::Text(self);
+    Box<str>, self => Body::Text(&self);
+    Arc<str>, self => Body::Text(&self);
+    Cow<'_, str>, self => Body::Text(&self);
+    &[u8], self => Body::Bytes(self);
+    Vec<u8>, self => Body::Bytes(&self);
+    &Vec<u8>, self => Body::Bytes(self);
+    Value, self => Body::Value(&self);
+    &Value, self => Body::Value(self);
+    Event, self => Body::Event(self);
+    &Event, self => Body::Event(self.clone());
+}
+
+impl sealed::Sealed for Raw {}
+
+impl RawEvent for Raw {
+    fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
+        match self {
+            Raw::Text(text) => see(Body::Text(&text), None),
+            Raw::Bytes(bytes) => see(Body::Bytes(&bytes), None),
+            Raw::Value(value) => see(Body::Value(&value), None),
+            Raw::Event(event) => see(Body::Event(event), None),
+        }
+    }
+}
+
+impl sealed::Sealed for RawItem {}
+
+impl RawEvent for RawItem {
+    fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
+        match self {
+            RawItem::Event { raw, index } => raw.view(|body, _| see(body, Some(index))),
+            RawItem::Warning(warning) => see(Body::Warning(warning), None),
+        }
+    }
+}
