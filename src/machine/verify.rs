@@ -81,11 +81,11 @@ pub enum Strictness {
 /// ```
 /// use ag_ui_stream::event::{RunStartedEvent, TextMessageContentEvent};
 /// use ag_ui_stream::machine::{Machine, Verifier};
-/// use ag_ui_stream::{Error, Event, Rule};
+/// use ag_ui_stream::{Error, Event, Item, Rule};
 ///
 /// let mut verifier = Verifier::new();
 /// verifier.push(Event::from(RunStartedEvent::new("thread", "run")))?;
-/// assert!(verifier.pop().is_some());
+/// assert!(Machine::<Item>::pop(&mut verifier).is_some());
 ///
 /// let error = verifier.push(Event::from(TextMessageContentEvent::new("m", "Hello"))).unwrap_err();
 /// assert_eq!(error.rule(), Some(Rule::S2));
@@ -236,30 +236,29 @@ impl Verifier {
         let violation = |rule, expected: &'static str, found: &'static str| {
             Violation::new(rule, place.index, place.sent_as, expected, found)
         };
-        let subject = match event {
-            Event::RunFinished(finished) => {
-                Some((Subject::new(SubjectKind::Run, finished.run_id.as_str()), History::NeverOpened))
-            }
-            event => self.items.subject(event),
-        };
+        let found = place.sent_as.as_str();
         let (mut violation, ended) = match (&self.phase, event) {
             (Phase::Finished(run, at), _) => {
-                let expected = "RUN_STARTED or RUN_ERROR after RUN_FINISHED";
-                (violation(Rule::R4, expected, place.sent_as.as_str()), Some((run, *at)))
+                (violation(Rule::R4, "RUN_STARTED or RUN_ERROR after RUN_FINISHED", found), Some((run, *at)))
             }
             (Phase::Failed(Some(run), at), _) => {
-                (violation(Rule::R4, "RUN_STARTED after RUN_ERROR", place.sent_as.as_str()), Some((run, *at)))
+                (violation(Rule::R4, "RUN_STARTED after RUN_ERROR", found), Some((run, *at)))
             }
+            // No run began here at all, so this one cannot have.
             (Phase::Failed(None, _), Event::RunFinished(_)) => (violation(Rule::R3, "an active run", "none"), None),
-            (Phase::Failed(None, _), _) => {
-                (violation(Rule::R4, "RUN_STARTED after RUN_ERROR", place.sent_as.as_str()), None)
-            }
+            (Phase::Failed(None, _), _) => (violation(Rule::R4, "RUN_STARTED after RUN_ERROR", found), None),
             (Phase::Waiting | Phase::Active(_) | Phase::Rejected(_), _) => {
-                (violation(Rule::R1, "RUN_STARTED or RUN_ERROR as the first event", place.sent_as.as_str()), None)
+                (violation(Rule::R1, "RUN_STARTED or RUN_ERROR as the first event", found), None)
             }
         };
+        let subject = match (event, ended) {
+            (Event::RunFinished(finished), None) => {
+                Some((Subject::new(SubjectKind::Run, finished.run_id.as_str()), History::NeverOpened))
+            }
+            (event, _) => self.items.subject(event),
+        };
         match (ended, subject) {
-            // What ended is the run; what the event is about is involved.
+            // The run is what ended; the thing that the event is about is involved.
             (Some((run, at)), subject) => {
                 violation.others.extend(subject);
                 violation.about(run.subject(), History::Closed { at, owner: None }).into()
