@@ -22,10 +22,14 @@ use crate::error::Error;
 
 mod assemble;
 mod enforce;
+mod items;
 mod patch;
+mod table;
+mod verify;
 
 pub use assemble::Assembler;
 pub use enforce::Enforcer;
+pub use verify::{Strictness, Verifier};
 
 /// A stage: inputs are pushed, outputs are popped.
 pub trait Machine<I> {
