@@ -44,6 +44,12 @@ impl Id {
     }
 }
 
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
 impl PartialEq for Id {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
@@ -188,6 +194,12 @@ macro_rules! ids {
             #[inline]
             pub(crate) fn id(&self) -> &Id {
                 &self.0
+            }
+
+            #[allow(dead_code, reason = "not every id type passes through every table")]
+            #[inline]
+            pub(crate) fn into_id(self) -> Id {
+                self.0
             }
         }
 

@@ -21,8 +21,10 @@
 use crate::error::Error;
 
 mod enforce;
+mod expand;
 
 pub use enforce::Enforcer;
+pub use expand::Expander;
 
 /// A stage: inputs are pushed, outputs are popped.
 pub trait Machine<I> {
