@@ -29,6 +29,10 @@ impl Id {
         Self::with_hash(text, hash_of(text))
     }
 
+    pub(crate) fn hash_of(text: &str) -> u64 {
+        hash_of(text)
+    }
+
     fn with_hash(text: &str, hash: u64) -> Self {
         Self(Arc::new(Inner { hash, text: text.into() }))
     }

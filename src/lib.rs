@@ -17,6 +17,7 @@ mod item;
 mod limits;
 mod log;
 mod rule;
+mod version;
 mod warning;
 mod wire;
 
@@ -32,5 +33,6 @@ pub use item::{Indexed, Item};
 pub use limits::Limits;
 pub use message::Message;
 pub use rule::Rule;
+pub use version::PROTOCOL_VERSION;
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};

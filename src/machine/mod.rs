@@ -20,11 +20,18 @@
 
 use crate::error::Error;
 
+mod assemble;
 mod enforce;
 mod expand;
+mod items;
+mod patch;
+mod table;
+mod verify;
 
+pub use assemble::Assembler;
 pub use enforce::Enforcer;
 pub use expand::Expander;
+pub use verify::{Strictness, Verifier};
 
 /// A stage: inputs are pushed, outputs are popped.
 pub trait Machine<I> {
