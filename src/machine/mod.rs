@@ -21,6 +21,7 @@
 use crate::error::Error;
 
 mod assemble;
+mod compat;
 mod enforce;
 mod expand;
 mod items;
@@ -29,6 +30,7 @@ mod table;
 mod verify;
 
 pub use assemble::Assembler;
+pub use compat::Compat;
 pub use enforce::Enforcer;
 pub use expand::Expander;
 pub use verify::{Strictness, Verifier};
