@@ -53,7 +53,7 @@ use crate::wire::scan::join;
 /// input there is only the warning (C11).
 ///
 /// # Ending
-/// [`finish`](Machine::finish) never fails and synthesizes no event (C11): an item that chunks
+/// [`finish`](Expander::finish) never fails and synthesizes no event (C11): an item that chunks
 /// left open is open in a truncated run.
 ///
 /// # Errors
@@ -199,6 +199,22 @@ impl Expander {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The next item that is ready: [`Machine::pop`], whatever the input.
+    pub fn pop(&mut self) -> Option<Item> {
+        self.ready.pop_front()
+    }
+
+    /// Says that no input follows: [`Machine::finish`], whatever the input.
+    ///
+    /// # Errors
+    /// None; truncation is for verification to say.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        for (_, _, half) in self.held.take_all() {
+            self.warn_of(&half, "the input ended; U+FFFD is not delivered either");
+        }
+        Ok(())
     }
 
     /// Whether pushing this event would give it back as it is, and nothing else. It may say no
@@ -521,14 +537,11 @@ impl<I: Into<Item>> Machine<I> for Expander {
     }
 
     fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
+        Expander::pop(self)
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        for (_, _, half) in self.held.take_all() {
-            self.warn_of(&half, "the input ended; U+FFFD is not delivered either");
-        }
-        Ok(())
+        Expander::finish(self)
     }
 }
 
