@@ -9,6 +9,8 @@ pub mod event;
 pub mod machine;
 pub mod message;
 pub mod snapshot;
+#[cfg(feature = "stream")]
+pub mod stream;
 
 mod error;
 mod id;
@@ -32,5 +34,7 @@ pub use item::{Indexed, Item};
 pub use limits::Limits;
 pub use message::Message;
 pub use rule::Rule;
+#[cfg(feature = "stream")]
+pub use stream::EventStreamExt;
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};

@@ -39,6 +39,12 @@ pub trait Machine<I> {
     /// The next output that is ready.
     fn pop(&mut self) -> Option<Self::Output>;
 
+    /// How many outputs are sure to be popped before the next input: no more than there are, maybe
+    /// fewer.
+    fn ready(&self) -> usize {
+        0
+    }
+
     /// Says that no input follows. To be called once.
     ///
     /// # Errors

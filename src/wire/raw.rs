@@ -63,6 +63,11 @@ pub trait RawEvent: sealed::Sealed {
     fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T;
 }
 
+/// A raw event that does not know its place in the input: all but [`RawItem`], which has been
+/// through a stage.
+#[doc(hidden)]
+pub trait Unplaced: RawEvent {}
+
 pub(crate) mod sealed {
     /// Keeps [`RawEvent`](super::RawEvent) closed.
     pub trait Sealed {}
@@ -71,6 +76,8 @@ pub(crate) mod sealed {
 macro_rules! raw_events {
     ($($type:ty, $self:ident => $body:expr;)*) => {$(
         impl sealed::Sealed for $type {}
+
+        impl Unplaced for $type {}
 
         impl RawEvent for $type {
             #[inline]
@@ -98,6 +105,8 @@ raw_events! {
 }
 
 impl sealed::Sealed for Raw {}
+
+impl Unplaced for Raw {}
 
 impl RawEvent for Raw {
     fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {

@@ -1,0 +1,99 @@
+//! The stages as combinators over [`futures::Stream`](futures::stream::Stream).
+//!
+//! [`EventStreamExt`] has them as methods and says how they behave; the structs here are what the
+//! methods give. Each is lazy, holds its source and a [machine](crate::machine), spawns nothing,
+//! needs no runtime, and is `Send` and `Unpin` where its source is.
+//!
+//! # Use without this module
+//!
+//! What a combinator does is this loop, around the same machine:
+//!
+//! ```
+//! use ag_ui_stream::machine::{Enforcer, Machine};
+//!
+//! let source = [r#"{"type":"RUN_ERROR","message":"overloaded"}"#];
+//! let mut machine = Enforcer::new();
+//! for input in source {
+//!     let failed = machine.push(input);
+//!     while let Some(output) = machine.pop() {
+//!         println!("{output:?}");
+//!     }
+//!     failed?; // what came before the fault is out by now
+//! }
+//! Machine::<&str>::finish(&mut machine)?;
+//! while let Some(output) = Machine::<&str>::pop(&mut machine) {
+//!     println!("{output:?}");
+//! }
+//! # Ok::<(), ag_ui_stream::Error>(())
+//! ```
+
+/// What every combinator has beside its `Stream`: a constructor, access to the source and to the
+/// machine, `Debug`. With `in Wrapper`, the machine runs inside of that.
+macro_rules! shell {
+    ($name:ident<S $(, $param:ident)?>, $machine:ty $(, in $wrapper:ident)?) => {
+        impl<S $(, $param)?> $name<S $(, $param)?> {
+            pub(super) fn new(source: S, machine: $machine) -> Self {
+                $(let machine = $wrapper(machine);)?
+                Self { inner: Staged::new(source, machine) }
+            }
+
+            /// The source; `None` once it ended or failed, for it is dropped there and then.
+            #[must_use]
+            pub fn get_ref(&self) -> Option<&S> {
+                self.inner.get_ref()
+            }
+
+            /// The source, to change it.
+            ///
+            /// Not to take items from: what this stage does not see, it cannot account for.
+            #[must_use]
+            pub fn get_mut(&mut self) -> Option<&mut S> {
+                self.inner.get_mut()
+            }
+
+            /// The source, pinned, to change it.
+            ///
+            /// Not to take items from: what this stage does not see, it cannot account for.
+            #[must_use]
+            pub fn get_pin_mut(self: Pin<&mut Self>) -> Option<Pin<&mut S>> {
+                self.project().inner.get_pin_mut()
+            }
+
+            /// Gives the source back; `None` once it ended or failed.
+            ///
+            /// The state of the machine is lost, and with it the outputs that were ready but not
+            /// taken yet.
+            #[must_use]
+            pub fn into_inner(self) -> Option<S> {
+                self.inner.into_inner()
+            }
+
+            /// The machine, to look at.
+            #[must_use]
+            pub fn machine(&self) -> &$machine {
+                let machine = self.inner.machine();
+                $(let $wrapper(machine) = machine;)?
+                machine
+            }
+        }
+
+        impl<S $(, $param: fmt::Debug)?> fmt::Debug for $name<S $(, $param)?> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.inner.fmt_as(stringify!($name), f)
+            }
+        }
+    };
+}
+
+mod enforce;
+mod ext;
+mod input;
+mod staged;
+mod through;
+
+pub use enforce::Enforce;
+pub use ext::EventStreamExt;
+pub use input::{ItemInput, RawInput};
+pub use through::Through;
+
+use staged::Staged;
