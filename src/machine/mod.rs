@@ -53,4 +53,20 @@ pub trait Machine<I> {
     /// # Errors
     /// Where the input may not end here (rule R8).
     fn finish(&mut self) -> Result<(), Error>;
+
+    /// Says that the input was cut off, where it has no proper end for [`finish`](Machine::finish)
+    /// to judge. To be called once everything was popped; it gives no outputs.
+    fn cut(&mut self, cut: Cut) {
+        let _ = cut;
+    }
+}
+
+/// How the input of a machine was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// The source failed, or a stage before found it truncated: so is the run that was active
+    /// (rule R8).
+    Truncated,
+    /// A stage before rejected an event.
+    Rejected,
 }

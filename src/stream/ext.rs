@@ -1,9 +1,10 @@
 use futures::stream::Stream;
 
-use super::{Enforce, ItemInput, RawInput, Through};
+use super::{Assemble, Enforce, ItemInput, RawInput, Through};
 use crate::error::Error;
 use crate::item::Item;
-use crate::machine::{Enforcer, Machine};
+use crate::machine::{Assembler, Enforcer, Machine};
+use crate::snapshot::Update;
 
 /// Says what a stream gives, to have a wrong type found here and not where it is used.
 fn giving<T, E, S: Stream<Item = Result<T, Error<E>>>>(stream: S) -> S {
@@ -28,6 +29,24 @@ pub trait EventStreamExt: Stream {
         Self::Item: RawInput,
     {
         giving::<Item, <Self::Item as RawInput>::Error, _>(Enforce::new(self, machine))
+    }
+
+    /// x
+    fn assemble(self) -> Assemble<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        self.assemble_with(Assembler::new())
+    }
+
+    /// x
+    fn assemble_with(self, machine: Assembler) -> Assemble<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        giving::<Update, <Self::Item as ItemInput>::Error, _>(Assemble::new(self, machine))
     }
 
     /// x

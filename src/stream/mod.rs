@@ -85,15 +85,21 @@ macro_rules! shell {
     };
 }
 
+mod assemble;
 mod enforce;
 mod ext;
 mod input;
+mod split;
 mod staged;
 mod through;
 
+pub use assemble::Assemble;
 pub use enforce::Enforce;
 pub use ext::EventStreamExt;
 pub use input::{ItemInput, RawInput};
+pub use split::{
+    DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,
+};
 pub use through::Through;
 
 use staged::Staged;

@@ -29,7 +29,7 @@ use futures::stream::Stream;
 use pin_project_lite::pin_project;
 
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::{Cut, Machine};
 
 /// How many inputs one poll may take without giving an output.
 ///
@@ -118,8 +118,9 @@ impl<S, M> Staged<S, M> {
                     }
                 }
                 // Nothing comes before it: the machine was popped empty before the source was
-                // polled. It is no end either, for the machine to judge.
+                // polled.
                 Some(Err(error)) => {
+                    this.machine.cut(cut_by(&error));
                     *this.ended = true;
                     this.source.set(None);
                     return Poll::Ready(Some(Err(error)));
@@ -142,6 +143,13 @@ impl<S, M> Staged<S, M> {
             return (0, Some(0));
         }
         (self.machine.ready().saturating_add(usize::from(self.failure.is_some())), None)
+    }
+}
+
+fn cut_by<E>(error: &Error<E>) -> Cut {
+    match error {
+        Error::Source(_) | Error::Truncated(_) => Cut::Truncated,
+        Error::Malformed(_) | Error::Violation(_) | Error::LimitExceeded(_) => Cut::Rejected,
     }
 }
 

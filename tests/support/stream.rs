@@ -133,12 +133,16 @@ impl<T> Drop for Script<T> {
 pub struct Toy {
     ready: VecDeque<u32>,
     next: u32,
-    /// What [`Machine::finish`] gives, and whether it fails.
-    pub at_end: (u32, bool),
+    at_end: (u32, bool),
     pub finished: bool,
 }
 
 impl Toy {
+    /// Gives so many outputs at the end, and may fail there.
+    pub fn ending_in(count: u32, fails: bool) -> Self {
+        Self { at_end: (count, fails), ..Self::default() }
+    }
+
     fn give(&mut self, count: u32) {
         self.ready.extend(self.next..self.next + count);
         self.next += count;
