@@ -19,6 +19,7 @@ mod item;
 mod limits;
 mod log;
 mod rule;
+mod version;
 mod warning;
 mod wire;
 
@@ -36,5 +37,6 @@ pub use message::Message;
 pub use rule::Rule;
 #[cfg(feature = "stream")]
 pub use stream::EventStreamExt;
+pub use version::PROTOCOL_VERSION;
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};

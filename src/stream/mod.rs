@@ -9,22 +9,31 @@
 //! What a combinator does is this loop, around the same machine:
 //!
 //! ```
+//! use ag_ui_stream::Error;
 //! use ag_ui_stream::machine::{Enforcer, Machine};
 //!
-//! let source = [r#"{"type":"RUN_ERROR","message":"overloaded"}"#];
-//! let mut machine = Enforcer::new();
-//! for input in source {
-//!     let failed = machine.push(input);
-//!     while let Some(output) = machine.pop() {
-//!         println!("{output:?}");
+//! fn drive<I, M: Machine<I>>(
+//!     source: impl IntoIterator<Item = I>,
+//!     machine: &mut M,
+//!     mut give: impl FnMut(M::Output),
+//! ) -> Result<(), Error> {
+//!     for input in source {
+//!         let pushed = machine.push(input);
+//!         while let Some(output) = machine.pop() {
+//!             give(output);
+//!         }
+//!         pushed?; // what came before the fault is out by now
 //!     }
-//!     failed?; // what came before the fault is out by now
+//!     let finished = machine.finish();
+//!     while let Some(output) = machine.pop() {
+//!         give(output);
+//!     }
+//!     finished
 //! }
-//! Machine::<&str>::finish(&mut machine)?;
-//! while let Some(output) = Machine::<&str>::pop(&mut machine) {
-//!     println!("{output:?}");
-//! }
-//! # Ok::<(), ag_ui_stream::Error>(())
+//!
+//! let source = [r#"{"type":"RUN_ERROR","message":"overloaded"}"#];
+//! drive(source, &mut Enforcer::new(), |item| println!("{item:?}"))?;
+//! # Ok::<(), Error>(())
 //! ```
 
 /// What every combinator has beside its `Stream`: a constructor, access to the source and to the
@@ -87,19 +96,32 @@ macro_rules! shell {
 
 mod assemble;
 mod enforce;
+mod events;
+mod expand;
 mod ext;
 mod input;
+mod items;
+mod only;
+mod snapshots;
 mod split;
 mod staged;
 mod through;
+mod updates;
+mod verify;
 
 pub use assemble::Assemble;
 pub use enforce::Enforce;
+pub use events::Events;
+pub use expand::Expand;
 pub use ext::EventStreamExt;
 pub use input::{ItemInput, RawInput};
+pub use items::Items;
+pub use snapshots::Snapshots;
 pub use split::{
     DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };
 pub use through::Through;
+pub use updates::Updates;
+pub use verify::Verify;
 
 use staged::Staged;

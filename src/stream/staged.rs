@@ -1,18 +1,8 @@
 //! The poll loop of the crate.
 //!
-//! Each combinator is a shell around a [`Staged`]: a source and a [`Machine`], driven like
-//!
-//! ```text
-//! for input in source {
-//!     machine.push(input)?;                                // a failure waits in its slot,
-//!     while let Some(output) = machine.pop() { yield output }   // until what came before it is out
-//! }
-//! machine.finish()?;
-//! while let Some(output) = machine.pop() { yield output }
-//! ```
-//!
-//! with everything that it knows in the struct, none of it in the futures that poll it: a `next()`
-//! that is dropped loses nothing.
+//! Each combinator is a shell around a [`Staged`]: a source and a [`Machine`], driven as the
+//! module's documentation shows, with everything that is known in the struct and none of it in the
+//! futures that poll it: a `next()` that is dropped loses nothing.
 //!
 //! ```text
 //!                       push fails, the source's end
