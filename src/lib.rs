@@ -12,6 +12,8 @@ pub mod snapshot;
 #[cfg(feature = "stream")]
 pub mod stream;
 
+#[cfg(feature = "stream")]
+mod agent;
 mod error;
 mod id;
 mod input;
@@ -23,6 +25,8 @@ mod version;
 mod warning;
 mod wire;
 
+#[cfg(feature = "stream")]
+pub use agent::{Agent, AgentError, AgentExt, BoxError, RawEventStream, Replay, agent_fn};
 pub use error::{
     Error, History, Limit, LimitExceeded, Malformed, Subject, SubjectKind, Truncated, TruncatedBy, Violation,
 };

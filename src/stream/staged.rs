@@ -24,8 +24,7 @@ use crate::machine::{Cut, Machine};
 /// How many inputs one poll may take without giving an output.
 ///
 /// A source that is always ready and gives nothing but events to drop (of unknown types, say) must
-/// not keep the task from the others on its thread. A poll of 64 events that come to nothing takes
-/// some ten microseconds, as long as a poll may.
+/// not keep the task from the others on its thread.
 pub(super) const MAX_SWALLOWED: usize = 64;
 
 pin_project! {
