@@ -540,6 +540,10 @@ impl<I: Into<Item>> Machine<I> for Expander {
         Expander::pop(self)
     }
 
+    fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         Expander::finish(self)
     }

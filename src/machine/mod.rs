@@ -52,9 +52,31 @@ pub trait Machine<I> {
     /// The next output that is ready.
     fn pop(&mut self) -> Option<Self::Output>;
 
+    /// How many outputs are sure to be popped before the next input: no more than there are, maybe
+    /// fewer.
+    fn ready(&self) -> usize {
+        0
+    }
+
     /// Says that no input follows. To be called once.
     ///
     /// # Errors
     /// Where the input may not end here (rule R8).
     fn finish(&mut self) -> Result<(), Error>;
+
+    /// Says that the input was cut off, where it has no proper end for [`finish`](Machine::finish)
+    /// to judge. To be called once everything was popped; it gives no outputs.
+    fn cut(&mut self, cut: Cut) {
+        let _ = cut;
+    }
+}
+
+/// How the input of a machine was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// The source failed, or a stage before found it truncated: so is the run that was active
+    /// (rule R8).
+    Truncated,
+    /// A stage before rejected an event.
+    Rejected,
 }

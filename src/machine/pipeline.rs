@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::compat::{may_be_retired, needs_translation};
-use super::{Assembler, Compat, Enforcer, Expander, Machine, Strictness, Verifier};
+use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
 use crate::error::Error;
 use crate::id::IdGenerator;
 use crate::item::{Indexed, Item};
@@ -310,11 +310,19 @@ impl<R: RawEvent> Machine<R> for Pipeline {
         Machine::<Item>::pop(&mut self.assembler)
     }
 
+    fn ready(&self) -> usize {
+        Machine::<Item>::ready(&self.assembler)
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         let assembler = &mut self.assembler;
         let finished = self.intake.finish(&mut |item| assembler.push_item(item));
         self.assembler.end(RunOutcome::Truncated);
         finished
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        Machine::<Item>::cut(&mut self.assembler, cut);
     }
 }
 
@@ -365,6 +373,10 @@ impl<R: RawEvent> Machine<R> for EventPipeline {
     #[inline]
     fn pop(&mut self) -> Option<Item> {
         self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
