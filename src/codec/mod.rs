@@ -1,0 +1,140 @@
+//! Events as bytes: decoders for what comes off a network or out of a file, encoders for the way
+//! back. Each format is a feature of its own.
+//!
+//! | Feature | Decoder | Format |
+//! |---|---|---|
+//! | `sse` | [`SseDecoder`] | server-sent events (rule T1) |
+//! | `json-lines` | [`JsonLinesDecoder`] | one JSON object a line |
+//!
+//! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
+//! [`RawItem`]s. It finds where events begin and end and judges nothing else: a frame that is no
+//! event is passed on as it is, and enforcement rejects it (rule E9).
+
+use std::collections::VecDeque;
+
+use crate::error::{Error, Limit, LimitExceeded, Truncated, TruncatedBy};
+#[cfg(feature = "sse")]
+use crate::rule::Rule;
+#[cfg(feature = "sse")]
+use crate::warning::Warning;
+use crate::wire::{Raw, RawItem};
+
+#[cfg(feature = "json-lines")]
+mod json_lines;
+#[cfg(feature = "sse")]
+mod sse;
+
+#[cfg(feature = "json-lines")]
+pub use json_lines::JsonLinesDecoder;
+#[cfg(feature = "sse")]
+pub use sse::SseDecoder;
+
+/// What a decoder has found, in order, and how many frames that makes.
+#[derive(Debug, Default)]
+struct Ready {
+    items: VecDeque<RawItem>,
+    frames: u64,
+}
+
+impl Ready {
+    fn event(&mut self, raw: Raw) {
+        self.items.push_back(RawItem::Event { raw, index: self.frames });
+        self.frames += 1;
+    }
+
+    /// A frame that is left out, with a warning that says so.
+    #[cfg(feature = "sse")]
+    fn skipped(&mut self, rule: Rule, message: &str) {
+        let warning = Warning::new(rule, self.frames, "", String::new(), message.to_owned());
+        self.items.push_back(RawItem::Warning(warning));
+        self.frames += 1;
+    }
+
+    fn pop(&mut self) -> Option<RawItem> {
+        self.items.pop_front()
+    }
+
+    fn too_long(&self, max: usize) -> Error {
+        LimitExceeded::new(self.frames, Limit::EventBytes, max).into()
+    }
+
+    fn truncated(&self) -> Error {
+        Truncated::new(self.frames, None, TruncatedBy::Partial).into()
+    }
+}
+
+/// What the text of a last event is, of which nothing says that it is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Completeness {
+    /// One JSON value.
+    Whole,
+    /// The beginning of one.
+    Partial,
+    /// Neither.
+    Broken,
+}
+
+impl Completeness {
+    /// One pass over the text, without recursion.
+    fn of(text: &[u8]) -> Self {
+        match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
+            Ok(_) => Completeness::Whole,
+            Err(error) if error.is_eof() => Completeness::Partial,
+            Err(_) => Completeness::Broken,
+        }
+    }
+}
+
+/// What the tests of the decoders share.
+#[cfg(test)]
+mod testing {
+    use super::*;
+    use crate::machine::Machine;
+
+    /// Everything that a decoder gives for these pieces, and how it ends.
+    pub(super) fn run_in_pieces<'a, M>(
+        mut decoder: M,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (Vec<RawItem>, Option<Error>)
+    where
+        M: Machine<&'a [u8], Output = RawItem>,
+    {
+        let mut items = Vec::new();
+        for piece in pieces {
+            let pushed = decoder.push(piece);
+            items.extend(std::iter::from_fn(|| decoder.pop()));
+            if let Err(error) = pushed {
+                return (items, Some(error));
+            }
+        }
+        let finished = decoder.finish();
+        items.extend(std::iter::from_fn(|| decoder.pop()));
+        (items, finished.err())
+    }
+
+    pub(super) fn run<'a, M>(decoder: M, bytes: &'a [u8]) -> (Vec<RawItem>, Option<Error>)
+    where
+        M: Machine<&'a [u8], Output = RawItem>,
+    {
+        run_in_pieces(decoder, [bytes])
+    }
+
+    pub(super) fn texts(items: &[RawItem]) -> Vec<String> {
+        items
+            .iter()
+            .map(|item| match item {
+                RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes.clone()).unwrap(),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    /// The bytes cut at these places.
+    pub(super) fn cut<'a>(bytes: &'a [u8], at: &[proptest::sample::Index]) -> Vec<&'a [u8]> {
+        let mut at: Vec<_> = at.iter().map(|at| at.index(bytes.len() + 1)).collect();
+        at.push(bytes.len());
+        at.sort_unstable();
+        let mut from = 0;
+        at.into_iter().map(|to| &bytes[std::mem::replace(&mut from, to)..to]).collect()
+    }
+}
