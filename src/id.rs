@@ -29,6 +29,10 @@ impl Id {
         Self::with_hash(text, hash_of(text))
     }
 
+    pub(crate) fn hash_of(text: &str) -> u64 {
+        hash_of(text)
+    }
+
     fn with_hash(text: &str, hash: u64) -> Self {
         Self(Arc::new(Inner { hash, text: text.into() }))
     }
@@ -41,6 +45,12 @@ impl Id {
     #[inline]
     pub(crate) fn hash_value(&self) -> u64 {
         self.0.hash
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
     }
 }
 

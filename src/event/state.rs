@@ -68,17 +68,6 @@ impl JsonPatch {
         let patch = Self::decode(&node, &mut cx).ok()?;
         cx.removed.is_empty().then_some(patch)
     }
-
-    /// Applies the patch in full or not at all (rule A6), through the `json-patch` crate.
-    ///
-    /// # Errors
-    /// Says which operation failed and why; the document is then as it was.
-    pub(crate) fn apply(&self, document: &mut Value) -> Result<(), String> {
-        let operations: Vec<Value> = self.operations().cloned().map(Value::Object).collect();
-        let patch: json_patch::Patch =
-            serde_json::from_value(Value::Array(operations)).map_err(|error| error.to_string())?;
-        json_patch::patch(document, &patch).map_err(|error| error.to_string())
-    }
 }
 
 impl Decode for JsonPatch {

@@ -20,8 +20,11 @@
 
 use crate::error::Error;
 
+mod assemble;
 mod enforce;
+mod patch;
 
+pub use assemble::Assembler;
 pub use enforce::Enforcer;
 
 /// A stage: inputs are pushed, outputs are popped.

@@ -328,6 +328,19 @@ impl Message {
         calls.into_iter().flatten().map(AsRef::as_ref)
     }
 
+    /// Where an encrypted value is stored; an activity has no place for one (rule A7).
+    pub(crate) fn encrypted_value_mut(&mut self) -> Option<&mut Option<Arc<str>>> {
+        match self {
+            Message::Developer(message) => Some(&mut message.encrypted_value),
+            Message::System(message) => Some(&mut message.encrypted_value),
+            Message::Assistant(message) => Some(&mut message.encrypted_value),
+            Message::User(message) => Some(&mut message.encrypted_value),
+            Message::Tool(message) => Some(&mut message.encrypted_value),
+            Message::Reasoning(message) => Some(&mut message.encrypted_value),
+            Message::Activity(_) => None,
+        }
+    }
+
     pub(crate) fn metadata_mut(&mut self) -> &mut Option<Metadata> {
         for_each_message!(self, message => &mut message.metadata)
     }

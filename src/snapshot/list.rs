@@ -388,6 +388,12 @@ impl<T> DoubleEndedIterator for Entries<'_, T> {
     }
 }
 
+impl<T: fmt::Debug> fmt::Debug for Entries<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.clone()).finish()
+    }
+}
+
 impl<T> ExactSizeIterator for Entries<'_, T> {}
 
 impl<T> FusedIterator for Entries<'_, T> {}
@@ -453,7 +459,7 @@ impl<T> List<T> {
     /// The item at `index`, counted from zero. O(log n).
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&T> {
-        self.tree.nth(index).map(|(_, value)| value)
+        self.nth(index).map(|(_, value)| value)
     }
 
     /// The first item. O(log n).
@@ -478,6 +484,11 @@ impl<T> List<T> {
         self.tree.get(key)
     }
 
+    /// The value at `index` and its key. O(log n).
+    pub(crate) fn nth(&self, index: usize) -> Option<(u64, &T)> {
+        self.tree.nth(index)
+    }
+
     /// Number of values before that of `key`. O(log n).
     pub(crate) fn rank(&self, key: u64) -> Option<usize> {
         self.tree.rank(key)
@@ -489,6 +500,10 @@ impl<T> List<T> {
     }
 
     /// The values in order with their keys. O(1) each, amortized.
+    pub(crate) fn last_key(&self) -> Option<u64> {
+        self.tree.last_key()
+    }
+
     pub(crate) fn iter_keys(&self) -> Entries<'_, T> {
         self.tree.iter()
     }
@@ -513,7 +528,7 @@ impl<T: Clone> List<T> {
     ///
     /// O(log n), or O(n) and a clone of each value when there is no key left between the two
     /// neighbours: then all keys change. Some 16 000 inserts fit between two pushed values when
-    /// each follows the one before, but only four or five behind one and the same key.
+    /// each follows the one before, but only four behind one and the same key.
     pub(crate) fn insert_after(&mut self, key: u64, value: T) -> Inserted {
         let Some((next, _)) = self.tree.next_after(key) else {
             return Inserted { key: self.push(value), relabelled: false };
@@ -820,16 +835,20 @@ mod tests {
 
     #[test]
     fn other_orders_leave_half_full_nodes_at_worst() {
-        // Downwards; each in front of the last one, at the end of a full node.
-        let (mut down, mut wedge) = (Tree::new(), Tree::new());
-        for key in 0..32 {
-            wedge.insert(key << 32, ());
+        // Downwards; and each in front of the last one, at the end of a full leaf in the middle
+        // of its branch, and of one that is the last of a branch but not of the tree.
+        let mut trees = [Tree::new(), Tree::new(), Tree::new()];
+        let [down, within, between] = &mut trees;
+        for key in 0..512 {
+            within.insert(key << 32, ());
+            between.insert(key << 32, ());
         }
         for key in 0..5000 {
             down.insert(10_000 - key, ());
-            wedge.insert((15 << 32) + 10_000 - key, ());
+            within.insert((31 << 32) + 10_000 - key, ());
+            between.insert((255 << 32) + 10_000 - key, ());
         }
-        for tree in [down, wedge] {
+        for tree in trees {
             assert!(leaves(&tree) <= tree.len().div_ceil(FAN_OUT / 2) + 2);
         }
     }
@@ -864,6 +883,7 @@ mod tests {
         assert_eq!(list.get(model.len()), None);
         for (index, (key, value)) in model.iter().enumerate() {
             assert_eq!(list.get(index), Some(value));
+            assert_eq!(list.nth(index), Some((*key, value)));
             assert_eq!(list.get_key(*key), Some(value));
             assert_eq!(list.rank(*key), Some(index));
             let next = model.get(index + 1).map(|(key, value)| (*key, value));
@@ -939,9 +959,11 @@ mod tests {
         let mut key = list.iter_keys().next().unwrap().0;
         let mut inserts = 0;
         loop {
+            let gap = list.next_after(key).unwrap().0 - key;
             let inserted = list.insert_after(key, 100 + inserts);
             inserts += 1;
             key = inserted.key;
+            assert_eq!(inserted.relabelled, gap == 1);
             if inserted.relabelled {
                 break;
             }

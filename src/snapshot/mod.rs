@@ -1,7 +1,462 @@
-//! The conversation as it stands.
+//! The conversation as it stands: immutable, shared, and cheap to hold.
 
+use core::fmt;
+use std::sync::{Arc, LazyLock};
+
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::event::{Event, MessagesSnapshotEvent, StateSnapshotEvent};
+use crate::id::SubagentRunId;
+use crate::item::Item;
+use crate::message::{Message, ToolCall};
+use crate::warning::Warning;
+
+pub(crate) mod index;
 mod list;
+pub(crate) mod run;
 mod text;
 
-pub use list::List;
-pub use text::Text;
+use index::Index;
+
+pub use list::{Iter, List};
+pub use run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
+pub use text::{Chunks, Text};
+
+/// The conversation and the shared state at one moment. It never changes (rule A8).
+///
+/// A clone is one pointer. Holding every snapshot of a stream costs, over the text itself, an
+/// amount for each event that grows with the logarithm of what came before.
+#[derive(Clone)]
+pub struct Snapshot(pub(crate) Arc<Inner>);
+
+#[derive(Clone)]
+pub(crate) struct Inner {
+    pub(crate) messages: List<Arc<Entry>>,
+    /// The message that grows at the moment, taken out of the list so that a delta does not walk
+    /// it; the list has [`Entry::placeholder`] in its place.
+    pub(crate) hot: Option<(u64, Arc<Entry>)>,
+    pub(crate) rest: Arc<Rest>,
+}
+
+/// What changes less often than text does.
+#[derive(Clone)]
+pub(crate) struct Rest {
+    /// The first message with an id.
+    pub(crate) index: Index<u64>,
+    pub(crate) calls: Index<CallPlace>,
+    pub(crate) state: Arc<Value>,
+    pub(crate) runs: List<Arc<Run>>,
+    /// Subagent invocations of the latest run, by id: their place in its list.
+    pub(crate) subagents: Index<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) message: Message,
+    pub(crate) status: ItemStatus,
+}
+
+/// Where a tool call is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallPlace {
+    pub(crate) message: u64,
+    pub(crate) call: u64,
+    pub(crate) status: ItemStatus,
+}
+
+/// Whether a message or a tool call is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ItemStatus {
+    /// Nothing is known to be missing.
+    Complete,
+    /// It is open: more may come.
+    Streaming,
+    /// Its run failed or was cut off before it was closed.
+    Abandoned,
+}
+
+static PLACEHOLDER: LazyLock<Arc<Entry>> = LazyLock::new(|| {
+    let message = crate::message::ReasoningMessage::new("", "");
+    Arc::new(Entry { message: Message::Reasoning(message), status: ItemStatus::Complete })
+});
+
+impl Entry {
+    pub(crate) fn placeholder() -> Arc<Self> {
+        Arc::clone(&PLACEHOLDER)
+    }
+}
+
+impl Inner {
+    pub(crate) fn entry(&self, key: u64) -> Option<&Arc<Entry>> {
+        match &self.hot {
+            Some((hot, entry)) if *hot == key => Some(entry),
+            _ => self.messages.get_key(key),
+        }
+    }
+}
+
+impl Snapshot {
+    pub(crate) fn new(state: Value) -> Self {
+        Self(Arc::new(Inner {
+            messages: List::new(),
+            hot: None,
+            rest: Arc::new(Rest {
+                index: Index::new(),
+                calls: Index::new(),
+                state: Arc::new(state),
+                runs: List::new(),
+                subagents: Index::new(),
+            }),
+        }))
+    }
+
+    /// The messages, in order.
+    #[must_use]
+    pub fn messages(&self) -> Messages<'_> {
+        Messages { inner: &self.0 }
+    }
+
+    /// The message with this id; the first where several have it (rule A10). Constant time, up to
+    /// a logarithm.
+    #[must_use]
+    pub fn message(&self, id: impl AsRef<str>) -> Option<&Message> {
+        let key = self.0.rest.index.get_str(id.as_ref())?;
+        self.0.entry(*key).map(|entry| &entry.message)
+    }
+
+    /// Whether the message with this id is whole.
+    #[must_use]
+    pub fn message_status(&self, id: impl AsRef<str>) -> Option<ItemStatus> {
+        let key = self.0.rest.index.get_str(id.as_ref())?;
+        self.0.entry(*key).map(|entry| entry.status)
+    }
+
+    /// The tool call with this id. Constant time, up to a logarithm.
+    #[must_use]
+    pub fn tool_call(&self, id: impl AsRef<str>) -> Option<&ToolCall> {
+        let place = self.0.rest.calls.get_str(id.as_ref())?;
+        self.call_at(place)
+    }
+
+    /// Whether the tool call with this id is whole, its arguments included (rule A9).
+    #[must_use]
+    pub fn tool_call_status(&self, id: impl AsRef<str>) -> Option<ItemStatus> {
+        let place = self.0.rest.calls.get_str(id.as_ref())?;
+        self.call_at(place).map(|_| place.status)
+    }
+
+    /// The assistant message that holds the tool call with this id.
+    #[must_use]
+    pub fn tool_call_message(&self, id: impl AsRef<str>) -> Option<&Message> {
+        let place = self.0.rest.calls.get_str(id.as_ref())?;
+        self.call_at(place)?;
+        self.0.entry(place.message).map(|entry| &entry.message)
+    }
+
+    fn call_at(&self, place: &CallPlace) -> Option<&ToolCall> {
+        match &self.0.entry(place.message)?.message {
+            Message::Assistant(message) => message.tool_calls.as_ref()?.get_key(place.call).map(AsRef::as_ref),
+            _ => None,
+        }
+    }
+
+    /// The shared state; `{}` until someone sets it (rule A6).
+    #[must_use]
+    pub fn state(&self) -> &Value {
+        &self.0.rest.state
+    }
+
+    /// The shared state as a type of the application's. Costs a copy of the state.
+    ///
+    /// # Errors
+    /// Where the state is no such value.
+    pub fn state_as<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(self.state())
+    }
+
+    /// The runs of the stream, in order.
+    pub fn runs(&self) -> impl ExactSizeIterator<Item = &Run> {
+        self.0.rest.runs.iter().map(AsRef::as_ref)
+    }
+
+    /// The latest run, active or ended.
+    #[must_use]
+    pub fn run(&self) -> Option<&Run> {
+        self.0.rest.runs.last().map(AsRef::as_ref)
+    }
+
+    /// The invocation of a subagent with this id in the latest run. Constant time, up to a
+    /// logarithm.
+    #[must_use]
+    pub fn subagent(&self, id: impl AsRef<str>) -> Option<&Subagent> {
+        let place = self.0.rest.subagents.get_str(id.as_ref())?;
+        self.run()?.subagents.get_key(*place).map(AsRef::as_ref)
+    }
+
+    /// The messages of one owner, in order: of a subagent invocation, or of the parent agent.
+    pub fn messages_of<'s>(&'s self, owner: Option<&'s SubagentRunId>) -> impl Iterator<Item = &'s Message> {
+        self.messages().iter().filter(move |message| message.subagent_run_id() == owner)
+    }
+
+    /// The messages grouped by owner, the owners in the order of their first message.
+    #[must_use]
+    pub fn messages_by_owner(&self) -> Vec<(Option<&SubagentRunId>, Vec<&Message>)> {
+        let mut places = std::collections::HashMap::new();
+        let mut groups: Vec<(Option<&SubagentRunId>, Vec<&Message>)> = Vec::new();
+        for message in self.messages() {
+            let owner = message.subagent_run_id();
+            let place = *places.entry(owner).or_insert(groups.len());
+            match groups.get_mut(place) {
+                Some((_, messages)) => messages.push(message),
+                None => groups.push((owner, vec![message])),
+            }
+        }
+        groups
+    }
+
+    /// The events that rebuild this conversation in another consumer, to be sent right after its
+    /// `RUN_STARTED`: a `MESSAGES_SNAPSHOT` and a `STATE_SNAPSHOT`. So a server lets a viewer join
+    /// late. What is open at this moment is not opened by them.
+    #[must_use]
+    pub fn to_events(&self) -> [Event; 2] {
+        let messages: Vec<Message> = self.messages().iter().cloned().collect();
+        [MessagesSnapshotEvent::new(messages).into(), StateSnapshotEvent::new(self.state().clone()).into()]
+    }
+
+    /// Whether both are the same moment: one comparison of pointers.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self::new(Value::Object(serde_json::Map::new()))
+    }
+}
+
+impl PartialEq for Snapshot {
+    fn eq(&self, other: &Self) -> bool {
+        self.ptr_eq(other)
+            || (self.state() == other.state()
+                && self.messages().iter().eq(other.messages().iter())
+                && self.runs().eq(other.runs()))
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("messages", &self.messages())
+            .field("state", self.state())
+            .field("run", &self.run())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The messages of a snapshot, in order. Serialized as a list in wire form.
+#[derive(Clone, Copy)]
+pub struct Messages<'s> {
+    inner: &'s Inner,
+}
+
+impl<'s> Messages<'s> {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.messages.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inner.messages.is_empty()
+    }
+
+    /// The message at an index. Costs a logarithm.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&'s Message> {
+        let (key, entry) = self.inner.messages.nth(index)?;
+        Some(self.resolve(key, entry))
+    }
+
+    /// The first message.
+    #[must_use]
+    pub fn first(&self) -> Option<&'s Message> {
+        self.get(0)
+    }
+
+    /// The last message.
+    #[must_use]
+    pub fn last(&self) -> Option<&'s Message> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// One after the other.
+    #[must_use]
+    pub fn iter(&self) -> MessagesIter<'s> {
+        MessagesIter { messages: *self, entries: self.inner.messages.iter_keys() }
+    }
+
+    fn resolve(&self, key: u64, entry: &'s Arc<Entry>) -> &'s Message {
+        match &self.inner.hot {
+            Some((hot, entry)) if *hot == key => &entry.message,
+            _ => &entry.message,
+        }
+    }
+}
+
+impl<'s> IntoIterator for Messages<'s> {
+    type Item = &'s Message;
+    type IntoIter = MessagesIter<'s>;
+
+    fn into_iter(self) -> MessagesIter<'s> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Messages<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.len()))?;
+        for message in *self {
+            list.serialize_element(message)?;
+        }
+        list.end()
+    }
+}
+
+/// An iterator over the messages of a snapshot.
+pub struct MessagesIter<'s> {
+    messages: Messages<'s>,
+    entries: list::Entries<'s, Arc<Entry>>,
+}
+
+impl<'s> Iterator for MessagesIter<'s> {
+    type Item = &'s Message;
+
+    fn next(&mut self) -> Option<&'s Message> {
+        let (key, entry) = self.entries.next()?;
+        Some(self.messages.resolve(key, entry))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.entries.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for MessagesIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let (key, entry) = self.entries.next_back()?;
+        Some(self.messages.resolve(key, entry))
+    }
+}
+
+impl ExactSizeIterator for MessagesIter<'_> {}
+
+impl core::iter::FusedIterator for MessagesIter<'_> {}
+
+impl fmt::Debug for MessagesIter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessagesIter").field("left", &self.len()).finish()
+    }
+}
+
+/// One step of a stream: an event or a warning, and the conversation as it stands behind it.
+#[derive(Clone, Debug)]
+pub struct Update {
+    pub(crate) item: Item,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) change: Change,
+}
+
+/// What an event changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) messages: MessageChange,
+    pub(crate) state: bool,
+    pub(crate) run: bool,
+}
+
+/// Which messages changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MessageChange {
+    #[default]
+    None,
+    One(u64),
+    Many,
+}
+
+impl Update {
+    /// The event or warning.
+    #[must_use]
+    pub fn item(&self) -> &Item {
+        &self.item
+    }
+
+    /// The event, unless this is a warning.
+    #[must_use]
+    pub fn event(&self) -> Option<&Event> {
+        self.item.event()
+    }
+
+    /// The warning, unless this is an event.
+    #[must_use]
+    pub fn warning(&self) -> Option<&Warning> {
+        self.item.warning()
+    }
+
+    /// The conversation behind the event.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Both, by value.
+    #[must_use]
+    pub fn into_parts(self) -> (Item, Snapshot) {
+        (self.item, self.snapshot)
+    }
+
+    /// The one message that the event changed, as it stands behind it. `None` where it changed
+    /// none, or several at once (see [`Update::changed_messages`]).
+    #[must_use]
+    pub fn message(&self) -> Option<&Message> {
+        match self.change.messages {
+            MessageChange::One(key) => self.snapshot.0.entry(key).map(|entry| &entry.message),
+            MessageChange::None | MessageChange::Many => None,
+        }
+    }
+
+    /// Whether the event changed messages: one, or several at once as `MESSAGES_SNAPSHOT` does.
+    #[must_use]
+    pub fn changed_messages(&self) -> bool {
+        self.change.messages != MessageChange::None
+    }
+
+    /// Whether the event changed the state.
+    #[must_use]
+    pub fn changed_state(&self) -> bool {
+        self.change.state
+    }
+
+    /// Whether the event changed the run: its outcome, or what it has open.
+    #[must_use]
+    pub fn changed_run(&self) -> bool {
+        self.change.run
+    }
+
+    /// Whether the event changed anything of the snapshot.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.change != Change::default()
+    }
+}
