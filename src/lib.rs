@@ -5,7 +5,7 @@
 #[macro_use]
 mod macros;
 
-#[cfg(any(feature = "sse", feature = "json-lines"))]
+#[cfg(any(feature = "sse", feature = "json-lines", feature = "protobuf"))]
 pub mod codec;
 pub mod event;
 pub mod machine;

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `sse` | [`SseDecoder`] | server-sent events (rule T1) |
 //! | `json-lines` | [`JsonLinesDecoder`] | one JSON object a line |
+//! | `protobuf` | [`ProtobufDecoder`] | length-prefixed protobuf (rule T2) |
 //!
 //! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
 //! [`RawItem`]s. It finds where events begin and end and judges nothing else: a frame that is no
@@ -12,20 +13,25 @@
 
 use std::collections::VecDeque;
 
-use crate::error::{Error, Limit, LimitExceeded, Truncated, TruncatedBy};
-#[cfg(feature = "sse")]
+use crate::error::{Error, Limit, LimitExceeded, Malformed, Truncated, TruncatedBy};
+use crate::event::Event;
+#[cfg(any(feature = "sse", feature = "protobuf"))]
 use crate::rule::Rule;
-#[cfg(feature = "sse")]
+#[cfg(any(feature = "sse", feature = "protobuf"))]
 use crate::warning::Warning;
 use crate::wire::{Raw, RawItem};
 
 #[cfg(feature = "json-lines")]
 mod json_lines;
+#[cfg(feature = "protobuf")]
+mod protobuf;
 #[cfg(feature = "sse")]
 mod sse;
 
 #[cfg(feature = "json-lines")]
 pub use json_lines::JsonLinesDecoder;
+#[cfg(feature = "protobuf")]
+pub use protobuf::{PROTOBUF_MEDIA_TYPE, ProtobufDecoder, encode_protobuf};
 #[cfg(feature = "sse")]
 pub use sse::SseDecoder;
 
@@ -42,11 +48,16 @@ impl Ready {
         self.frames += 1;
     }
 
+    /// A warning about the next frame.
+    #[cfg(any(feature = "sse", feature = "protobuf"))]
+    fn warn(&mut self, rule: Rule, event_type: &str, path: String, message: String) {
+        self.items.push_back(RawItem::Warning(Warning::new(rule, self.frames, event_type, path, message)));
+    }
+
     /// A frame that is left out, with a warning that says so.
-    #[cfg(feature = "sse")]
-    fn skipped(&mut self, rule: Rule, message: &str) {
-        let warning = Warning::new(rule, self.frames, "", String::new(), message.to_owned());
-        self.items.push_back(RawItem::Warning(warning));
+    #[cfg(any(feature = "sse", feature = "protobuf"))]
+    fn skipped(&mut self, rule: Rule, message: impl Into<String>) {
+        self.warn(rule, "", String::new(), message.into());
         self.frames += 1;
     }
 
@@ -61,6 +72,25 @@ impl Ready {
     fn truncated(&self) -> Error {
         Truncated::new(self.frames, None, TruncatedBy::Partial).into()
     }
+}
+
+/// An event as JSON.
+#[cfg(feature = "protobuf")]
+fn to_value(event: &Event, index: u64) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(event).map_err(|error| unwritable(event, index, &error))
+}
+
+#[cfg(feature = "protobuf")]
+fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
+    Malformed {
+        rule: Rule::E9,
+        event: index,
+        event_type: Some(event.event_type()),
+        path: String::new(),
+        expected: "an event that can be written as JSON".into(),
+        found: error.to_string(),
+    }
+    .into()
 }
 
 /// What the text of a last event is, of which nothing says that it is whole.
