@@ -229,7 +229,9 @@ impl fmt::Display for Violation {
         }
         write!(f, "expected {}, found {}", self.expected, self.found)?;
         if self.history != History::None {
-            write!(f, " ({})", self.history)?;
+            f.write_str(" (")?;
+            self.history.write(f, self.subject.as_ref())?;
+            f.write_str(")")?;
         }
         for (at, (subject, history)) in self.others.iter().enumerate() {
             // Enough to find the fault; the list in full is in the field.
@@ -237,7 +239,8 @@ impl fmt::Display for Violation {
                 write!(f, "; and {} more", self.others.len() - at)?;
                 break;
             }
-            write!(f, "; {subject} {history}")?;
+            write!(f, "; {subject} ")?;
+            history.write(f, Some(subject))?;
         }
         Ok(())
     }
@@ -343,28 +346,28 @@ pub enum History {
     },
 }
 
+impl History {
+    /// The history in words, for this subject: runs, threads and interrupts have no owner.
+    fn write(&self, f: &mut fmt::Formatter<'_>, subject: Option<&Subject>) -> fmt::Result {
+        let (what, event, owner) = match self {
+            History::None => return Ok(()),
+            History::NeverOpened => return f.write_str("never opened"),
+            History::Open { since, owner } => ("open since", since, owner),
+            History::Closed { at, owner } => ("closed at", at, owner),
+            History::Known { at, owner } => ("known since", at, owner),
+        };
+        write!(f, "{what} event {event}")?;
+        match (subject.map(|subject| subject.kind), owner) {
+            (Some(SubjectKind::Run | SubjectKind::Thread | SubjectKind::Interrupt), None) => Ok(()),
+            (_, Some(owner)) => write!(f, ", owned by subagent {:?}", crate::wire::excerpt(owner, 80)),
+            (_, None) => f.write_str(", owned by the parent agent"),
+        }
+    }
+}
+
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let by = |f: &mut fmt::Formatter<'_>, owner: &Option<String>| match owner {
-            Some(owner) => write!(f, ", owned by subagent {:?}", crate::wire::excerpt(owner, 80)),
-            None => f.write_str(", owned by the parent agent"),
-        };
-        match self {
-            History::None => Ok(()),
-            History::NeverOpened => f.write_str("never opened"),
-            History::Open { since, owner } => {
-                write!(f, "open since event {since}")?;
-                by(f, owner)
-            }
-            History::Closed { at, owner } => {
-                write!(f, "closed at event {at}")?;
-                by(f, owner)
-            }
-            History::Known { at, owner } => {
-                write!(f, "known since event {at}")?;
-                by(f, owner)
-            }
-        }
+        self.write(f, None)
     }
 }
 
@@ -430,7 +433,8 @@ impl fmt::Display for Truncated {
                 write!(f, "; and {} more", self.open.len() - at)?;
                 break;
             }
-            write!(f, "; {subject} {history}")?;
+            write!(f, "; {subject} ")?;
+            history.write(f, Some(subject))?;
         }
         Ok(())
     }

@@ -199,6 +199,12 @@ macro_rules! ids {
             pub(crate) fn id(&self) -> &Id {
                 &self.0
             }
+
+            #[allow(dead_code, reason = "not every id type passes through every table")]
+            #[inline]
+            pub(crate) fn into_id(self) -> Id {
+                self.0
+            }
         }
 
         impl fmt::Debug for $name {

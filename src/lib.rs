@@ -19,6 +19,7 @@ mod item;
 mod limits;
 mod log;
 mod rule;
+mod version;
 mod warning;
 mod wire;
 
@@ -34,5 +35,6 @@ pub use item::{Indexed, Item};
 pub use limits::Limits;
 pub use message::Message;
 pub use rule::Rule;
+pub use version::PROTOCOL_VERSION;
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};

@@ -137,15 +137,15 @@ impl Enforcer {
             return Ok(());
         };
         self.cx.reset();
-        let halves = match (is_delta_bearing(event_type), member("delta")) {
-            (true, Some(Node::String(delta))) => ends_of(delta.lone),
-            _ => Halves::default(),
+        let lone = match (is_delta_bearing(event_type), member("delta")) {
+            (true, Some(Node::String(delta))) => delta.lone,
+            _ => Lone::default(),
         };
         match Event::decode_as(event_type, node, &mut self.cx) {
             Ok(event) => {
-                self.warn_of_removed(index, event_type, halves);
+                self.warn_of_removed(index, event_type, lone);
                 let mut indexed = Indexed::new(event, index);
-                indexed.halves = halves;
+                indexed.halves = Halves { leading: lone.leading, trailing: lone.trailing };
                 self.ready.push_back(Item::Event(indexed));
                 Ok(())
             }
@@ -159,10 +159,10 @@ impl Enforcer {
     }
 
     /// Queues the warnings of an event that came through.
-    fn warn_of_removed(&mut self, index: u64, event_type: EventType, halves: Halves) {
+    fn warn_of_removed(&mut self, index: u64, event_type: EventType, lone: Lone) {
         for removed in std::mem::take(&mut self.cx.removed) {
             // Halves at the ends of a delta may yet find their partner.
-            if removed.rule == Rule::E11 && removed.path == "/delta" && halves.any() {
+            if removed.rule == Rule::E11 && removed.path == "/delta" && !lone.inner {
                 continue;
             }
             self.warn(removed.rule, index, event_type.as_str(), removed.path, removed.message);
@@ -248,10 +248,6 @@ fn is_delta_bearing(event_type: EventType) -> bool {
             | EventType::ReasoningMessageContent
             | EventType::ReasoningMessageChunk
     )
-}
-
-fn ends_of(lone: Lone) -> Halves {
-    Halves { leading: lone.leading, trailing: lone.trailing }
 }
 
 fn no_event(index: u64, expected: &'static str, found: String) -> Error {

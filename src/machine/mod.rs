@@ -21,11 +21,21 @@
 use crate::error::Error;
 
 mod assemble;
+mod compat;
 mod enforce;
+mod expand;
+mod items;
 mod patch;
+mod pipeline;
+mod table;
+mod verify;
 
 pub use assemble::Assembler;
+pub use compat::Compat;
 pub use enforce::Enforcer;
+pub use expand::Expander;
+pub use pipeline::{EventPipeline, Pipeline, PipelineBuilder};
+pub use verify::{Strictness, Verifier};
 
 /// A stage: inputs are pushed, outputs are popped.
 pub trait Machine<I> {

@@ -29,15 +29,15 @@ pub(crate) fn apply(patch: &JsonPatch, document: &mut Value) -> Result<(), Strin
         let mut budget = MAX_COPIED_VALUES;
         for (at, operation) in patch.0.iter().enumerate() {
             let (from, path) = match operation {
-                json_patch::PatchOperation::Copy(copy) => (Some(&copy.from), &copy.path),
-                json_patch::PatchOperation::Move(moved) => (Some(&moved.from), &moved.path),
-                other => (None, other.path()),
+                json_patch::PatchOperation::Copy(copy) => (Some(copy.from.as_str()), copy.path.as_str()),
+                json_patch::PatchOperation::Move(moved) => (Some(moved.from.as_str()), moved.path.as_str()),
+                other => (None, other.path().as_str()),
             };
             let mut deepest = depth_behind(operation);
-            if let Some(source) = from.and_then(|from| result.pointer(from.as_str())) {
+            if let Some(source) = from.and_then(|from| result.pointer(from)) {
                 let (left, depth) = take(source, budget).ok_or_else(|| format!("operation {at} copies too much"))?;
                 budget = left;
-                deepest = steps(path.as_str()) + depth;
+                deepest = steps(path) + depth;
             }
             if deepest > Limits::CEILING_DEPTH {
                 return Err(format!("operation {at} nests the document too deep"));

@@ -436,6 +436,15 @@ impl Update {
         }
     }
 
+    /// The index of that message in [`Snapshot::messages`]. Costs a logarithm.
+    #[must_use]
+    pub fn message_index(&self) -> Option<usize> {
+        match self.change.messages {
+            MessageChange::One(key) => self.snapshot.0.messages.rank(key),
+            MessageChange::None | MessageChange::Many => None,
+        }
+    }
+
     /// Whether the event changed messages: one, or several at once as `MESSAGES_SNAPSHOT` does.
     #[must_use]
     pub fn changed_messages(&self) -> bool {

@@ -1,0 +1,542 @@
+//! What happens within a run: the S and O rules.
+//!
+//! ```text
+//!              START                       END
+//!   (never) ──────────► open ─┐         ┌──────► closed
+//!      │                 ▲    │ CONTENT │           │
+//!      │ named           │    └──◄──────┤           │ START again (S5)
+//!      ▼           START │              │           │
+//!    known ──────────────┘              └─── open ◄─┘
+//! ```
+//!
+//! Anything else breaks S2 (S8 for a step, O5 for a subagent). An owner is recorded with the first
+//! event that names a thing and stays, whatever its life, until the run resets (O3).
+
+use super::table::{Entry, Key, Life, Lives, Owner, Reasoning, StepKey, Table};
+use crate::error::{Error, History, Subject, SubjectKind, Violation};
+use crate::event::{
+    Event, EventType, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, SubagentStartedEvent,
+    ToolCallStartEvent,
+};
+use crate::id::{MessageId, SubagentRunId, ToolCallId};
+use crate::message::{Message, Role};
+use crate::rule::Rule;
+use crate::wire::excerpt;
+
+/// The event that is being judged, as an error names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The index of the input event.
+    pub(crate) index: u64,
+    /// Its type as it was sent.
+    pub(crate) sent_as: EventType,
+}
+
+/// How many things are open, and how many were opened so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    open: usize,
+    opened: u64,
+}
+
+/// The things of the active run.
+///
+/// Grows by one entry for each thing that the run names, and forgets them with
+/// [`reset`](Items::reset): whoever adds a field resets it there.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    messages: Table<MessageId>,
+    calls: Table<ToolCallId>,
+    reasoning: Table<MessageId, Reasoning>,
+    activities: Table<MessageId>,
+    steps: Table<StepKey>,
+    subagents: Table<SubagentRunId>,
+    tally: Tally,
+}
+
+impl Items {
+    /// Forgets the run (R6).
+    pub(crate) fn reset(&mut self) {
+        let Self { messages, calls, reasoning, activities, steps, subagents, tally } = self;
+        messages.reset();
+        calls.reset();
+        reasoning.reset();
+        activities.reset();
+        steps.reset();
+        subagents.reset();
+        *tally = Tally::default();
+    }
+
+    /// How many things are open.
+    #[inline]
+    pub(crate) fn open_count(&self) -> usize {
+        self.tally.open
+    }
+
+    /// Everything that is open, in the order in which it was opened. Costs a pass over the run.
+    pub(crate) fn open(&self) -> Vec<(Subject, History)> {
+        let mut open = Vec::new();
+        self.messages.list_open(SubjectKind::TextMessage, &mut open);
+        self.calls.list_open(SubjectKind::ToolCall, &mut open);
+        self.reasoning.list_open(SubjectKind::ReasoningMessage, &mut open);
+        self.reasoning.list_open(SubjectKind::ReasoningSpan, &mut open);
+        self.steps.list_open(SubjectKind::Step, &mut open);
+        self.subagents.list_open(SubjectKind::Subagent, &mut open);
+        open.sort_unstable_by_key(|(order, ..)| *order);
+        open.into_iter().map(|(_, subject, history)| (subject, history)).collect()
+    }
+
+    /// Judges an event within a run and takes note of it.
+    #[inline]
+    pub(crate) fn check(&mut self, event: &Event, place: Place) -> Result<(), Error> {
+        let tally = &mut self.tally;
+        match event {
+            Event::TextMessageContent(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                extend(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place).map(drop)
+            }
+            Event::ToolCallArgs(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                extend(&mut self.calls, SubjectKind::ToolCall, &e.tool_call_id, tag, place).map(drop)
+            }
+            Event::ReasoningMessageContent(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                extend(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place).map(drop)
+            }
+            Event::TextMessageStart(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                open(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place, tally)
+            }
+            Event::TextMessageEnd(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                close(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place, tally)
+            }
+            Event::ToolCallStart(e) => self.start_call(e, place),
+            Event::ToolCallEnd(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                close(&mut self.calls, SubjectKind::ToolCall, &e.tool_call_id, tag, place, tally)
+            }
+            Event::ReasoningStart(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                open(&mut self.reasoning, SubjectKind::ReasoningSpan, &e.message_id, tag, place, tally)
+            }
+            Event::ReasoningEnd(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                close(&mut self.reasoning, SubjectKind::ReasoningSpan, &e.message_id, tag, place, tally)
+            }
+            Event::ReasoningMessageStart(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                open(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place, tally)
+            }
+            Event::ReasoningMessageEnd(e) => {
+                let tag = e.subagent_run_id.as_ref();
+                close(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place, tally)
+            }
+            Event::StepStarted(e) => self.start_step(e.subagent_run_id.as_ref(), &e.step_name, place),
+            Event::StepFinished(e) => self.finish_step(e.subagent_run_id.as_ref(), &e.step_name, place),
+            Event::SubagentStarted(e) => self.start_subagent(e, place),
+            Event::SubagentFinished(e) => self.end_subagent(&e.subagent_run_id, place),
+            Event::SubagentError(e) => self.end_subagent(&e.subagent_run_id, place),
+            Event::ReasoningEncryptedValue(e) => self.check_encrypted_value(e, place),
+            Event::ActivityDelta(e) => {
+                let target = self.activities.get(&e.message_id);
+                agree(target, SubjectKind::Activity, e.subagent_run_id.as_ref(), Rule::O6, place)
+            }
+            Event::ActivitySnapshot(e) => {
+                // A5: `replace: false` leaves an activity that is there as it is, its owner too.
+                let outright = e.replace != Some(false);
+                self.activities.name(&e.message_id, e.subagent_run_id.as_ref(), outright, place.index);
+                Ok(())
+            }
+            Event::ToolCallResult(e) => {
+                self.messages.name(&e.message_id, e.subagent_run_id.as_ref(), true, place.index);
+                Ok(())
+            }
+            Event::MessagesSnapshot(e) => {
+                self.seed(&e.messages, true, place.index);
+                Ok(())
+            }
+            // S4: they may come anywhere within a run. O8: a tag on them is provenance only.
+            Event::StateSnapshot(_) | Event::StateDelta(_) | Event::Raw(_) | Event::Custom(_) => Ok(()),
+            Event::TextMessageChunk(_) | Event::ToolCallChunk(_) | Event::ReasoningMessageChunk(_) => {
+                Err(self.unexpanded(event, place))
+            }
+            // Judged by the verifier, which knows the runs.
+            Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) => Ok(()),
+        }
+    }
+
+    /// Records the owners of a list of messages and of their tool calls (O7): `outright`, or only
+    /// where nobody claimed them.
+    pub(crate) fn seed(&mut self, messages: &[Message], outright: bool, at: u64) {
+        for message in messages {
+            let owner = message.subagent_run_id();
+            match message.role() {
+                Role::Reasoning => self.reasoning.name(message.id(), owner, outright, at),
+                Role::Activity => self.activities.name(message.id(), owner, outright, at),
+                Role::Developer | Role::System | Role::Assistant | Role::User | Role::Tool => {
+                    self.messages.name(message.id(), owner, outright, at);
+                }
+            }
+            for call in message.tool_calls() {
+                self.calls.name(&call.id, owner, outright, at);
+            }
+        }
+    }
+
+    /// Opens a tool call, which belongs to the owner of its message (O4).
+    fn start_call(&mut self, event: &ToolCallStartEvent, place: Place) -> Result<(), Error> {
+        const KIND: SubjectKind = SubjectKind::ToolCall;
+        let tag = event.subagent_run_id.as_ref();
+        let call = self.calls.find(&event.tool_call_id);
+        if let Some(call) = call.as_deref().filter(|call| call.life.is_open()) {
+            return Err(already_open(call, KIND, place));
+        }
+        let parent = event.parent_message_id.as_ref().and_then(|id| self.messages.find(id));
+        if let (Some(parent), Some(_)) = (&parent, tag) {
+            if parent.owner.as_ref() != tag {
+                let history = call.map_or(History::NeverOpened, |call| call.history(KIND));
+                return Err(foreign_call(event, &parent.owner, tag, history, parent, place));
+            }
+        }
+        agree(call.as_deref(), KIND, tag, Rule::O2, place)?;
+        if let (Some(parent), Some(call), None) = (&parent, &call, tag) {
+            if parent.owner != call.owner {
+                let history = call.history(KIND);
+                return Err(foreign_call(event, &parent.owner, call.owner.as_ref(), history, parent, place));
+            }
+        }
+        let owner = || tag.cloned().or_else(|| parent.and_then(|parent| parent.owner.clone()));
+        if let Some(call) = self.calls.claim(&event.tool_call_id, owner) {
+            self.tally.open(&mut call.life, place);
+        }
+        Ok(())
+    }
+
+    fn start_step(&mut self, owner: Option<&SubagentRunId>, name: &str, place: Place) -> Result<(), Error> {
+        let key = StepKey::new(owner, name);
+        if let Some(step) = self.steps.claim(&key, || owner.cloned()) {
+            if step.life.is_open() {
+                return Err(Violation::new(
+                    Rule::S8,
+                    place.index,
+                    place.sent_as,
+                    format!("a step that is not open for {}", name_of(owner)),
+                    "one that is",
+                )
+                .about(step.subject(SubjectKind::Step), step.history(SubjectKind::Step))
+                .into());
+            }
+            self.tally.open(&mut step.life, place);
+        }
+        Ok(())
+    }
+
+    fn finish_step(&mut self, owner: Option<&SubagentRunId>, name: &str, place: Place) -> Result<(), Error> {
+        let key = StepKey::new(owner, name);
+        match self.steps.find(&key) {
+            Some(step) if step.life.is_open() => {
+                self.tally.close(&mut step.life, place);
+                Ok(())
+            }
+            _ => Err(self.no_such_step(&key, place)),
+        }
+    }
+
+    /// The step that is to be finished is not open under its owner; others may have it open.
+    #[cold]
+    fn no_such_step(&self, key: &StepKey, place: Place) -> Error {
+        const KIND: SubjectKind = SubjectKind::Step;
+        let subject = Subject::new(KIND, key.text());
+        let mut others: Vec<(u64, &Entry<StepKey>)> = self
+            .steps
+            .iter()
+            .filter(|step| step.key.text() == key.text())
+            .filter_map(|step| match step.life {
+                Life::Open { order, .. } => Some((order, step)),
+                Life::Never | Life::Known { .. } | Life::Closed { .. } => None,
+            })
+            .collect();
+        others.sort_unstable_by_key(|(order, _)| *order);
+        let mut others = others.into_iter().map(|(_, step)| step);
+        let violation = |expected, found| Violation::new(Rule::S8, place.index, place.sent_as, expected, found);
+        match others.next() {
+            Some(other) => {
+                let mut violation = violation(name_of(other.owner.as_ref()), name_of(key.owner.as_ref()));
+                violation.others = others.map(|step| (step.subject(KIND), step.history(KIND))).collect();
+                violation.about(subject, other.history(KIND)).into()
+            }
+            None => {
+                let history = self.steps.get(key).map_or(History::NeverOpened, |step| step.history(KIND));
+                let expected = format!("a step that is open for {}", name_of(key.owner.as_ref()));
+                violation(expected, instead(&history).into()).about(subject, history).into()
+            }
+        }
+    }
+
+    fn start_subagent(&mut self, event: &SubagentStartedEvent, place: Place) -> Result<(), Error> {
+        const KIND: SubjectKind = SubjectKind::Subagent;
+        let id = &event.subagent_run_id;
+        let violation = |expected, found| Violation::new(Rule::O5, place.index, place.sent_as, expected, found);
+        if let Some(known) = self.subagents.get(id) {
+            let history = known.history(KIND);
+            let found = instead(&history);
+            return Err(violation("an id that is new in this run", found).about(known.subject(KIND), history).into());
+        }
+        let parent = event.parent_subagent_run_id.as_ref();
+        if let Some(parent) = parent.filter(|parent| self.subagents.get(parent).is_none()) {
+            let expected = "a parentSubagentRunId that was announced in this run";
+            let mut violation = violation(expected, "one that was not").about(subject(KIND, id), History::NeverOpened);
+            violation.others = vec![(subject(KIND, parent), History::NeverOpened)];
+            return Err(violation.into());
+        }
+        if let Some(subagent) = self.subagents.claim(id, || parent.cloned()) {
+            self.tally.open(&mut subagent.life, place);
+        }
+        Ok(())
+    }
+
+    fn end_subagent(&mut self, id: &SubagentRunId, place: Place) -> Result<(), Error> {
+        const KIND: SubjectKind = SubjectKind::Subagent;
+        match self.subagents.find(id) {
+            Some(subagent) if subagent.life.is_open() => {
+                self.tally.close(&mut subagent.life, place);
+                Ok(())
+            }
+            found => {
+                let history = found.map_or(History::NeverOpened, |subagent| subagent.history(KIND));
+                let found = instead(&history);
+                Err(Violation::new(Rule::O5, place.index, place.sent_as, "a subagent that is active", found)
+                    .about(subject(KIND, id), history)
+                    .into())
+            }
+        }
+    }
+
+    /// O6. Text messages come before reasoning messages of the same id.
+    fn check_encrypted_value(&self, event: &ReasoningEncryptedValueEvent, place: Place) -> Result<(), Error> {
+        let tag = event.subagent_run_id.as_ref();
+        match event.subtype {
+            ReasoningEncryptedValueSubtype::ToolCall => {
+                let target = self.calls.get(&ToolCallId::from_id(event.entity_id.id().clone()));
+                agree(target, SubjectKind::ToolCall, tag, Rule::O6, place)
+            }
+            ReasoningEncryptedValueSubtype::Message => match self.messages.get(&event.entity_id) {
+                Some(target) => agree(Some(target), SubjectKind::TextMessage, tag, Rule::O6, place),
+                None => {
+                    let target = self.reasoning.get(&event.entity_id);
+                    agree(target, SubjectKind::ReasoningMessage, tag, Rule::O6, place)
+                }
+            },
+        }
+    }
+
+    #[cold]
+    fn unexpanded(&self, event: &Event, place: Place) -> Error {
+        let mut violation =
+            Violation::new(Rule::C1, place.index, place.sent_as, "what expansion makes of a chunk", "the chunk itself");
+        if let Some((subject, history)) = self.subject(event) {
+            violation = violation.about(subject, history);
+        }
+        violation.into()
+    }
+
+    /// What an event is about, and what happened to it so far; `None` where it is about nothing
+    /// that has an id.
+    pub(crate) fn subject(&self, event: &Event) -> Option<(Subject, History)> {
+        fn seen<K: Key, L: Lives>(table: &Table<K, L>, kind: SubjectKind, key: &K) -> Option<(Subject, History)> {
+            let history = table.get(key).map_or(History::NeverOpened, |entry| entry.history(kind));
+            Some((Subject::new(kind, key.text()), history))
+        }
+        let text = |id| seen(&self.messages, SubjectKind::TextMessage, id);
+        let call = |id| seen(&self.calls, SubjectKind::ToolCall, id);
+        let thought = |id| seen(&self.reasoning, SubjectKind::ReasoningMessage, id);
+        let span = |id| seen(&self.reasoning, SubjectKind::ReasoningSpan, id);
+        let activity = |id| seen(&self.activities, SubjectKind::Activity, id);
+        let subagent = |id| seen(&self.subagents, SubjectKind::Subagent, id);
+        let step = |owner, name| seen(&self.steps, SubjectKind::Step, &StepKey::new(owner, name));
+        match event {
+            Event::TextMessageStart(e) => text(&e.message_id),
+            Event::TextMessageContent(e) => text(&e.message_id),
+            Event::TextMessageEnd(e) => text(&e.message_id),
+            Event::TextMessageChunk(e) => e.message_id.as_ref().and_then(text),
+            Event::ToolCallStart(e) => call(&e.tool_call_id),
+            Event::ToolCallArgs(e) => call(&e.tool_call_id),
+            Event::ToolCallEnd(e) => call(&e.tool_call_id),
+            Event::ToolCallChunk(e) => e.tool_call_id.as_ref().and_then(call),
+            Event::ToolCallResult(e) => call(&e.tool_call_id),
+            Event::ReasoningStart(e) => span(&e.message_id),
+            Event::ReasoningEnd(e) => span(&e.message_id),
+            Event::ReasoningMessageStart(e) => thought(&e.message_id),
+            Event::ReasoningMessageContent(e) => thought(&e.message_id),
+            Event::ReasoningMessageEnd(e) => thought(&e.message_id),
+            Event::ReasoningMessageChunk(e) => e.message_id.as_ref().and_then(thought),
+            Event::ReasoningEncryptedValue(e) => match e.subtype {
+                ReasoningEncryptedValueSubtype::ToolCall => call(&ToolCallId::from_id(e.entity_id.id().clone())),
+                ReasoningEncryptedValueSubtype::Message if self.messages.get(&e.entity_id).is_some() => {
+                    text(&e.entity_id)
+                }
+                ReasoningEncryptedValueSubtype::Message => thought(&e.entity_id),
+            },
+            Event::ActivitySnapshot(e) => activity(&e.message_id),
+            Event::ActivityDelta(e) => activity(&e.message_id),
+            Event::StepStarted(e) => step(e.subagent_run_id.as_ref(), &e.step_name),
+            Event::StepFinished(e) => step(e.subagent_run_id.as_ref(), &e.step_name),
+            Event::SubagentStarted(e) => subagent(&e.subagent_run_id),
+            Event::SubagentFinished(e) => subagent(&e.subagent_run_id),
+            Event::SubagentError(e) => subagent(&e.subagent_run_id),
+            Event::StateSnapshot(_)
+            | Event::StateDelta(_)
+            | Event::MessagesSnapshot(_)
+            | Event::Raw(_)
+            | Event::Custom(_)
+            | Event::RunStarted(_)
+            | Event::RunFinished(_)
+            | Event::RunError(_) => None,
+        }
+    }
+}
+
+impl Tally {
+    fn open(&mut self, life: &mut Life, place: Place) {
+        *life = Life::Open { since: place.index, order: self.opened };
+        self.opened += 1;
+        self.open += 1;
+    }
+
+    fn close(&mut self, life: &mut Life, place: Place) {
+        *life = Life::Closed { at: place.index };
+        self.open = self.open.saturating_sub(1);
+    }
+}
+
+/// A START: what it opens is not open (S2), and a tag agrees with an owner there is (O2).
+fn open<K: Key, L: Lives>(
+    table: &mut Table<K, L>,
+    kind: SubjectKind,
+    key: &K,
+    tag: Option<&SubagentRunId>,
+    place: Place,
+    tally: &mut Tally,
+) -> Result<(), Error> {
+    if let Some(entry) = table.claim(key, || tag.cloned()) {
+        if entry.life.of(kind).is_open() {
+            return Err(already_open(entry, kind, place));
+        }
+        agree(Some(entry), kind, tag, Rule::O2, place)?;
+        tally.open(entry.life.of_mut(kind), place);
+    }
+    Ok(())
+}
+
+/// A CONTENT: what it extends is open (S2), and a tag agrees with the owner (O2).
+#[inline]
+fn extend<'a, K: Key, L: Lives>(
+    table: &'a mut Table<K, L>,
+    kind: SubjectKind,
+    key: &K,
+    tag: Option<&SubagentRunId>,
+    place: Place,
+) -> Result<&'a mut Entry<K, L>, Error> {
+    match table.find(key) {
+        Some(entry) if entry.life.of(kind).is_open() => {
+            agree(Some(entry), kind, tag, Rule::O2, place)?;
+            Ok(entry)
+        }
+        found => Err(not_open(found.map(|entry| &*entry), kind, key, place)),
+    }
+}
+
+/// An END: as a CONTENT, and the last one.
+fn close<K: Key, L: Lives>(
+    table: &mut Table<K, L>,
+    kind: SubjectKind,
+    key: &K,
+    tag: Option<&SubagentRunId>,
+    place: Place,
+    tally: &mut Tally,
+) -> Result<(), Error> {
+    let entry = extend(table, kind, key, tag, place)?;
+    tally.close(entry.life.of_mut(kind), place);
+    Ok(())
+}
+
+/// A tag agrees with the owner; no tag always does, and so does any where no owner is recorded.
+#[inline]
+fn agree<K: Key, L: Lives>(
+    entry: Option<&Entry<K, L>>,
+    kind: SubjectKind,
+    tag: Option<&SubagentRunId>,
+    rule: Rule,
+    place: Place,
+) -> Result<(), Error> {
+    match (entry, tag) {
+        (Some(entry), Some(_)) if entry.owner.as_ref() != tag => Err(foreign(entry, kind, tag, rule, place)),
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn already_open<K: Key, L: Lives>(entry: &Entry<K, L>, kind: SubjectKind, place: Place) -> Error {
+    Violation::new(Rule::S2, place.index, place.sent_as, format!("a {kind} that is not open"), "one that is")
+        .about(entry.subject(kind), entry.history(kind))
+        .into()
+}
+
+#[cold]
+fn not_open<K: Key, L: Lives>(entry: Option<&Entry<K, L>>, kind: SubjectKind, key: &K, place: Place) -> Error {
+    let history = entry.map_or(History::NeverOpened, |entry| entry.history(kind));
+    Violation::new(Rule::S2, place.index, place.sent_as, format!("a {kind} that is open"), instead(&history))
+        .about(Subject::new(kind, key.text()), history)
+        .into()
+}
+
+#[cold]
+fn foreign<K: Key, L: Lives>(
+    entry: &Entry<K, L>,
+    kind: SubjectKind,
+    tag: Option<&SubagentRunId>,
+    rule: Rule,
+    place: Place,
+) -> Error {
+    Violation::new(rule, place.index, place.sent_as, name_of(entry.owner.as_ref()), name_of(tag))
+        .about(entry.subject(kind), entry.history(kind))
+        .into()
+}
+
+/// A tool call and the message that carries it have two owners (O4).
+#[cold]
+fn foreign_call(
+    event: &ToolCallStartEvent,
+    expected: &Owner,
+    found: Option<&SubagentRunId>,
+    history: History,
+    parent: &Entry<MessageId>,
+    place: Place,
+) -> Error {
+    let mut violation =
+        Violation::new(Rule::O4, place.index, place.sent_as, name_of(expected.as_ref()), name_of(found))
+            .about(subject(SubjectKind::ToolCall, &event.tool_call_id), history);
+    violation.others = vec![(parent.subject(SubjectKind::TextMessage), parent.history(SubjectKind::TextMessage))];
+    violation.into()
+}
+
+fn subject(kind: SubjectKind, id: &impl AsRef<str>) -> Subject {
+    Subject::new(kind, id.as_ref())
+}
+
+/// An owner in words: `the parent agent`, `subagent "a"`.
+fn name_of(owner: Option<&SubagentRunId>) -> String {
+    match owner {
+        Some(id) => format!("subagent {:?}", excerpt(id.as_str(), 80)),
+        None => "the parent agent".to_owned(),
+    }
+}
+
+/// What came instead of a thing that should be otherwise; its history tells the rest.
+fn instead(history: &History) -> &'static str {
+    match history {
+        History::None | History::NeverOpened => "an unknown one",
+        History::Known { .. } | History::Open { .. } | History::Closed { .. } => "one that is not",
+    }
+}

@@ -1,0 +1,242 @@
+//! What a run has named: one table for each kind of thing, from its id to its owner and its life.
+
+use core::fmt;
+use core::hash::{Hash, Hasher};
+
+use crate::error::{History, Subject, SubjectKind};
+use crate::id::{Id, IdMap, SubagentRunId};
+
+/// Who owns a thing: an invocation of a subagent, or the parent agent where there is none (O1).
+pub(crate) type Owner = Option<SubagentRunId>;
+
+/// Where a thing is between its START and its END. Events are counted from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Nobody spoke of it.
+    #[default]
+    Never,
+    /// It was named at this event without being opened, and has an owner since (O7).
+    Known { at: u64 },
+    /// It is open; `order` counts the openings of the run.
+    Open { since: u64, order: u64 },
+    /// It was closed at this event.
+    Closed { at: u64 },
+}
+
+impl Life {
+    #[inline]
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Life::Open { .. })
+    }
+
+    pub(crate) fn history(self, owner: &Owner) -> History {
+        let owner = || owner.as_ref().map(|id| id.as_str().to_owned());
+        match self {
+            Life::Never => History::NeverOpened,
+            Life::Known { at } => History::Known { at, owner: owner() },
+            Life::Open { since, .. } => History::Open { since, owner: owner() },
+            Life::Closed { at } => History::Closed { at, owner: owner() },
+        }
+    }
+}
+
+/// The lives of one entry: a single one, or one for each kind that shares the owner.
+pub(crate) trait Lives: Copy + Default {
+    /// The kinds of things that have one, in a fixed order.
+    fn of(self, kind: SubjectKind) -> Life;
+
+    fn of_mut(&mut self, kind: SubjectKind) -> &mut Life;
+
+    /// Notes that a list of messages, or an event without START and END, named the thing.
+    fn name(&mut self, at: u64);
+}
+
+impl Lives for Life {
+    #[inline]
+    fn of(self, _: SubjectKind) -> Life {
+        self
+    }
+
+    #[inline]
+    fn of_mut(&mut self, _: SubjectKind) -> &mut Life {
+        self
+    }
+
+    fn name(&mut self, at: u64) {
+        if matches!(self, Life::Never | Life::Known { .. }) {
+            *self = Life::Known { at };
+        }
+    }
+}
+
+/// A reasoning span and a reasoning message may share an id (S1), and then they share the owner.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reasoning {
+    span: Life,
+    message: Life,
+}
+
+impl Lives for Reasoning {
+    #[inline]
+    fn of(self, kind: SubjectKind) -> Life {
+        if kind == SubjectKind::ReasoningSpan { self.span } else { self.message }
+    }
+
+    #[inline]
+    fn of_mut(&mut self, kind: SubjectKind) -> &mut Life {
+        if kind == SubjectKind::ReasoningSpan { &mut self.span } else { &mut self.message }
+    }
+
+    fn name(&mut self, at: u64) {
+        self.message.name(at);
+    }
+}
+
+/// What names a thing of one kind.
+pub(crate) trait Key: Clone + Eq + Hash {
+    fn text(&self) -> &str;
+}
+
+impl<T: Clone + Eq + Hash + AsRef<str>> Key for T {
+    fn text(&self) -> &str {
+        self.as_ref()
+    }
+}
+
+/// A step is open once for each owner (S8): the owner is part of its key.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct StepKey {
+    pub(crate) owner: Owner,
+    name: Id,
+}
+
+impl StepKey {
+    pub(crate) fn new(owner: Option<&SubagentRunId>, name: &str) -> Self {
+        Self { owner: owner.cloned(), name: Id::new(name) }
+    }
+}
+
+impl Hash for StepKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.owner.as_ref().map_or(0, |owner| owner.id().hash_value()).hash(state);
+        self.name.hash(state);
+    }
+}
+
+impl fmt::Debug for StepKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepKey").field("owner", &self.owner).field("name", &self.name.as_str()).finish()
+    }
+}
+
+impl AsRef<str> for StepKey {
+    fn as_ref(&self) -> &str {
+        self.name.as_str()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry<K, L = Life> {
+    pub(crate) key: K,
+    pub(crate) owner: Owner,
+    pub(crate) life: L,
+}
+
+impl<K: Key, L: Lives> Entry<K, L> {
+    pub(crate) fn subject(&self, kind: SubjectKind) -> Subject {
+        Subject::new(kind, self.key.text())
+    }
+
+    pub(crate) fn history(&self, kind: SubjectKind) -> History {
+        self.life.of(kind).history(&self.owner)
+    }
+}
+
+/// The things of one kind that a run named, in the order in which it named them first.
+///
+/// Looking up the thing that was looked up last, as a row of deltas does, compares two pointers;
+/// any other costs one probe.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<K, L = Life> {
+    places: IdMap<K, usize>,
+    entries: Vec<Entry<K, L>>,
+    last: usize,
+}
+
+impl<K, L> Default for Table<K, L> {
+    fn default() -> Self {
+        Self { places: IdMap::default(), entries: Vec::new(), last: 0 }
+    }
+}
+
+impl<K: Key, L: Lives> Table<K, L> {
+    /// Room that is kept from one run to the next: enough for most runs, nothing beside a thread.
+    const KEPT: usize = 64;
+
+    /// Forgets everything (R6).
+    pub(crate) fn reset(&mut self) {
+        self.places.clear();
+        self.places.shrink_to(Self::KEPT);
+        self.entries.clear();
+        self.entries.shrink_to(Self::KEPT);
+        self.last = 0;
+    }
+
+    #[inline]
+    pub(crate) fn find(&mut self, key: &K) -> Option<&mut Entry<K, L>> {
+        let place = match self.entries.get(self.last) {
+            Some(entry) if entry.key == *key => self.last,
+            _ => *self.places.get(key)?,
+        };
+        self.last = place;
+        self.entries.get_mut(place)
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&Entry<K, L>> {
+        self.entries.get(*self.places.get(key)?)
+    }
+
+    /// The entry under this key, which gets this owner if it is new: the first writer wins (O3).
+    pub(crate) fn claim(&mut self, key: &K, owner: impl FnOnce() -> Owner) -> Option<&mut Entry<K, L>> {
+        let place = match self.places.get(key) {
+            Some(place) => *place,
+            None => {
+                let place = self.entries.len();
+                self.places.insert(key.clone(), place);
+                self.entries.push(Entry { key: key.clone(), owner: owner(), life: L::default() });
+                place
+            }
+        };
+        self.last = place;
+        self.entries.get_mut(place)
+    }
+
+    /// Notes an owner without opening anything; `outright` also where there is one already.
+    pub(crate) fn name(&mut self, key: &K, owner: Option<&SubagentRunId>, outright: bool, at: u64) {
+        match self.find(key) {
+            Some(entry) if outright => {
+                entry.owner = owner.cloned();
+                entry.life.name(at);
+            }
+            Some(_) => {}
+            None => {
+                if let Some(entry) = self.claim(key, || owner.cloned()) {
+                    entry.life.name(at);
+                }
+            }
+        }
+    }
+
+    /// Adds what is open of this kind, each with its place in the order of the openings.
+    pub(crate) fn list_open(&self, kind: SubjectKind, open: &mut Vec<(u64, Subject, History)>) {
+        for entry in &self.entries {
+            if let Life::Open { order, .. } = entry.life.of(kind) {
+                open.push((order, entry.subject(kind), entry.history(kind)));
+            }
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<K, L>> {
+        self.entries.iter()
+    }
+}

@@ -1,0 +1,451 @@
+//! Verification: expanded events in, the same events out as long as they come in a legal order
+//! (rules R1 to R8a, R10, R11, S1 to S8, O1 to O8).
+//!
+//! ```text
+//!                 RUN_STARTED                 RUN_FINISHED
+//!   ┌─────────┐ ──────────────► ┌──────────┐ ──────────────► ┌──────────┐
+//!   │ waiting │                 │  active  │                 │ finished │
+//!   └─────────┘                 └──────────┘ ◄────────────── └──────────┘
+//!        │ RUN_ERROR    RUN_ERROR │     ▲      RUN_STARTED         │ RUN_ERROR
+//!        │                        ▼     │ RUN_STARTED              │ (late failure)
+//!        │                      ┌──────────┐                       │
+//!        └────────────────────► │  failed  │ ◄─────────────────────┘
+//!                               └──────────┘
+//! ```
+//!
+//! Any other event belongs within an active run, where `items` judges it; what is illegal there or
+//! anywhere else leads to *rejected*, for good.
+
+use core::cmp::Ordering;
+use std::collections::VecDeque;
+
+use super::Machine;
+use super::items::{Items, Place};
+use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy, Violation};
+use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent};
+use crate::id::{IdMap, InterruptId, RunId, ThreadId};
+use crate::item::{Indexed, Item};
+use crate::rule::Rule;
+use crate::version::{self, PROTOCOL_VERSION};
+use crate::warning::Warning;
+use crate::wire::excerpt;
+
+/// What becomes of a breach of rule R10, which AG-UI 1.0 states and its reference client does not
+/// check.
+///
+/// The rule has four clauses, and each names its field by the path of the warning:
+///
+/// | the breach | lenient | strict |
+/// |---|---|---|
+/// | `RUN_FINISHED.runId` is not that of its `RUN_STARTED` | warns at `/runId` | fatal |
+/// | `RUN_FINISHED.threadId` is not that of its `RUN_STARTED` | warns at `/threadId` | fatal |
+/// | `RUN_STARTED.threadId` is not that of the first run on the stream | warns at `/threadId` | fatal |
+/// | two interrupts of an outcome have one id | warns at `/outcome/interrupts/1/id` | fatal |
+///
+/// Nothing else depends on it: what is fatal when lenient is fatal under the same rule when strict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Strictness {
+    /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
+    #[default]
+    Lenient,
+    /// A [`Violation`], as the draft after 1.0 has it.
+    Strict,
+}
+
+/// Holds events to the order that the protocol prescribes: the R, S and O rules.
+///
+/// In: expanded events and warnings, anything that turns into an [`Item`]. Out, one for one and in
+/// order: the same items. Before an event its own warnings come: rule R10 (see [`Strictness`]), and
+/// R11 for a `protocolVersion` that is newer than [`PROTOCOL_VERSION`] or not MAJOR.MINOR.
+///
+/// An event that middleware added, and which has no index, is counted behind those before it.
+///
+/// # Errors
+/// `push` gives [`Error::Violation`] for an event that is illegal where it stands; its rule is one
+/// of R1, R2, R3, R4, R10, S2, S8, O2, O4, O5, O6, or C1 for a chunk that was not expanded. The
+/// error names the event as it was sent, what it is about and what happened to that before, and
+/// for R3 everything that is still open, in the order in which it was opened.
+///
+/// `finish` gives [`Error::Truncated`] (R8) where no terminal event closed the active run, or no
+/// event came at all. After RUN_FINISHED or RUN_ERROR the end is a good one (R8a).
+///
+/// The machine is done with its first error: any call after that gives the same one again.
+///
+/// # Cost
+/// A CONTENT or ARGS event allocates nothing and costs a comparison of pointers where it continues
+/// the item of the one before, else one probe. What the machine holds is one entry for each id that
+/// the active run named; the next RUN_STARTED forgets them (R6).
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::event::{RunStartedEvent, TextMessageContentEvent};
+/// use ag_ui_stream::machine::{Machine, Verifier};
+/// use ag_ui_stream::{Error, Event, Item, Rule};
+///
+/// let mut verifier = Verifier::new();
+/// verifier.push(Event::from(RunStartedEvent::new("thread", "run")))?;
+/// assert!(Machine::<Item>::pop(&mut verifier).is_some());
+///
+/// let error = verifier.push(Event::from(TextMessageContentEvent::new("m", "Hello"))).unwrap_err();
+/// assert_eq!(error.rule(), Some(Rule::S2));
+/// assert_eq!(error.event_index(), Some(1));
+/// assert_eq!(
+///     error.to_string(),
+///     "S2: TEXT_MESSAGE_CONTENT (event 1): text message \"m\": \
+///      expected a text message that is open, found an unknown one (never opened)"
+/// );
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Verifier {
+    strictness: Strictness,
+    phase: Phase,
+    /// The thread of the first run, and the event that named it (R10).
+    thread: Option<(ThreadId, u64)>,
+    items: Items,
+    /// The index of an event that has none.
+    next: u64,
+    /// How many input events there were at least, by their own word and by that of warnings.
+    seen: u64,
+    ready: VecDeque<Item>,
+    warnings: Vec<Warning>,
+}
+
+/// Where the stream is between its runs.
+#[derive(Debug, Default)]
+enum Phase {
+    /// No run began, none failed.
+    #[default]
+    Waiting,
+    Active(Run),
+    /// A run ended well at this event.
+    Finished(Run, u64),
+    /// A run failed at this event, or something did before there was one.
+    Failed(Option<Run>, u64),
+    /// The stream broke a rule.
+    Rejected(Error),
+}
+
+#[derive(Clone, Debug)]
+struct Run {
+    id: RunId,
+    thread: ThreadId,
+    since: u64,
+}
+
+impl Run {
+    fn subject(&self) -> Subject {
+        Subject::new(SubjectKind::Run, self.id.as_str())
+    }
+
+    fn opened(&self) -> History {
+        History::Open { since: self.since, owner: None }
+    }
+}
+
+impl Verifier {
+    /// A verifier that is [`Lenient`](Strictness::Lenient).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A verifier that is as strict as said.
+    #[must_use]
+    pub fn with_strictness(strictness: Strictness) -> Self {
+        Self { strictness, ..Self::default() }
+    }
+
+    /// How strict it is.
+    #[must_use]
+    pub fn strictness(&self) -> Strictness {
+        self.strictness
+    }
+
+    /// The run that is active: begun, and neither finished nor failed.
+    #[must_use]
+    pub fn active_run(&self) -> Option<&RunId> {
+        match &self.phase {
+            Phase::Active(run) => Some(&run.id),
+            Phase::Waiting | Phase::Finished(..) | Phase::Failed(..) | Phase::Rejected(_) => None,
+        }
+    }
+
+    /// What the active run has open, in the order in which it was opened: messages, tool calls,
+    /// reasoning, steps and subagents. Nothing where no run is active, for a failed run abandons
+    /// what it had open (R5).
+    ///
+    /// Costs a pass over all ids that the run named.
+    #[must_use]
+    pub fn open(&self) -> Vec<(Subject, History)> {
+        match &self.phase {
+            Phase::Active(_) => self.items.open(),
+            Phase::Waiting | Phase::Finished(..) | Phase::Failed(..) | Phase::Rejected(_) => Vec::new(),
+        }
+    }
+
+    /// Judges an event without taking it. Its warnings are added to `warnings`, in order; they come
+    /// before the event.
+    ///
+    /// # Errors
+    /// Those of the machine's `push`.
+    pub(crate) fn check(&mut self, indexed: &Indexed, warnings: &mut Vec<Warning>) -> Result<(), Error> {
+        let index = indexed.index.unwrap_or(self.next);
+        self.next = index.saturating_add(1);
+        self.seen = self.seen.max(self.next);
+        let place = Place { index, sent_as: indexed.sent_as() };
+        self.judge(&indexed.event, place, warnings).map_err(|error| self.reject(error))
+    }
+
+    #[cold]
+    fn reject(&mut self, error: Error) -> Error {
+        self.phase = Phase::Rejected(error.clone());
+        error
+    }
+
+    fn judge(&mut self, event: &Event, place: Place, warnings: &mut Vec<Warning>) -> Result<(), Error> {
+        match (&self.phase, event) {
+            (Phase::Waiting | Phase::Finished(..) | Phase::Failed(..), Event::RunStarted(started)) => {
+                self.start(started, place, warnings)
+            }
+            (Phase::Active(run), Event::RunStarted(started)) => Err(nested(run, started, place)),
+            (Phase::Active(run), Event::RunFinished(finished)) => {
+                let run = run.clone();
+                self.finish_run(run, finished, place, warnings)
+            }
+            (Phase::Active(run) | Phase::Finished(run, _), Event::RunError(_)) => {
+                self.phase = Phase::Failed(Some(run.clone()), place.index);
+                Ok(())
+            }
+            (Phase::Waiting, Event::RunError(_)) => {
+                self.phase = Phase::Failed(None, place.index);
+                Ok(())
+            }
+            (Phase::Active(_), event) => self.items.check(event, place),
+            (Phase::Waiting | Phase::Finished(..) | Phase::Failed(..), event) => {
+                Err(self.outside_of_a_run(event, place))
+            }
+            (Phase::Rejected(error), _) => Err(error.clone()),
+        }
+    }
+
+    /// An event that stands before the first run, or behind the end of one (R1, R3, R4).
+    #[cold]
+    fn outside_of_a_run(&self, event: &Event, place: Place) -> Error {
+        let violation = |rule, expected: &'static str, found: &'static str| {
+            Violation::new(rule, place.index, place.sent_as, expected, found)
+        };
+        let found = place.sent_as.as_str();
+        let (mut violation, ended) = match (&self.phase, event) {
+            (Phase::Finished(run, at), _) => {
+                (violation(Rule::R4, "RUN_STARTED or RUN_ERROR after RUN_FINISHED", found), Some((run, *at)))
+            }
+            (Phase::Failed(Some(run), at), _) => {
+                (violation(Rule::R4, "RUN_STARTED after RUN_ERROR", found), Some((run, *at)))
+            }
+            // No run began here at all, so this one cannot have.
+            (Phase::Failed(None, _), Event::RunFinished(_)) => (violation(Rule::R3, "an active run", "none"), None),
+            (Phase::Failed(None, _), _) => (violation(Rule::R4, "RUN_STARTED after RUN_ERROR", found), None),
+            (Phase::Waiting | Phase::Active(_) | Phase::Rejected(_), _) => {
+                (violation(Rule::R1, "RUN_STARTED or RUN_ERROR as the first event", found), None)
+            }
+        };
+        let subject = match (event, ended) {
+            (Event::RunFinished(finished), None) => {
+                Some((Subject::new(SubjectKind::Run, finished.run_id.as_str()), History::NeverOpened))
+            }
+            (event, _) => self.items.subject(event),
+        };
+        match (ended, subject) {
+            // The run is what ended; the thing that the event is about is involved.
+            (Some((run, at)), subject) => {
+                violation.others.extend(subject);
+                violation.about(run.subject(), History::Closed { at, owner: None }).into()
+            }
+            (None, Some((subject, history))) => violation.about(subject, history).into(),
+            (None, None) => violation.into(),
+        }
+    }
+
+    fn start(&mut self, event: &RunStartedEvent, place: Place, warnings: &mut Vec<Warning>) -> Result<(), Error> {
+        match &self.thread {
+            None => self.thread = Some((event.thread_id.clone(), place.index)),
+            Some((thread, _)) if *thread == event.thread_id => {}
+            Some((thread, at)) => {
+                let history = History::Known { at: *at, owner: None };
+                let breach = Breach {
+                    subject: Subject::new(SubjectKind::Thread, thread.as_str()),
+                    history,
+                    expected: format!("the thread of the first run, {}", quoted(thread.as_str())),
+                    found: format!("thread {}", quoted(event.thread_id.as_str())),
+                    path: "/threadId".to_owned(),
+                };
+                self.strictness.judge(breach, place, warnings)?;
+            }
+        }
+        warnings.extend(event.protocol_version.as_deref().and_then(|declared| judge_version(declared, place)));
+        self.items.reset();
+        if let Some(input) = &event.input {
+            self.items.seed(&input.messages, false, place.index);
+        }
+        self.phase =
+            Phase::Active(Run { id: event.run_id.clone(), thread: event.thread_id.clone(), since: place.index });
+        Ok(())
+    }
+
+    fn finish_run(
+        &mut self,
+        run: Run,
+        event: &RunFinishedEvent,
+        place: Place,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), Error> {
+        if self.items.open_count() > 0 {
+            let mut violation = Violation::new(
+                Rule::R3,
+                place.index,
+                place.sent_as,
+                "nothing open",
+                format!("{} still open", self.items.open_count()),
+            )
+            .about(run.subject(), run.opened());
+            violation.others = self.items.open();
+            return Err(violation.into());
+        }
+        if event.thread_id != run.thread {
+            let breach = Breach {
+                subject: Subject::new(SubjectKind::Thread, run.thread.as_str()),
+                history: History::Known { at: run.since, owner: None },
+                expected: format!("the thread of its RUN_STARTED, {}", quoted(run.thread.as_str())),
+                found: format!("thread {}", quoted(event.thread_id.as_str())),
+                path: "/threadId".to_owned(),
+            };
+            self.strictness.judge(breach, place, warnings)?;
+        }
+        if event.run_id != run.id {
+            let breach = Breach {
+                subject: run.subject(),
+                history: run.opened(),
+                expected: format!("the run of its RUN_STARTED, {}", quoted(run.id.as_str())),
+                found: format!("run {}", quoted(event.run_id.as_str())),
+                path: "/runId".to_owned(),
+            };
+            self.strictness.judge(breach, place, warnings)?;
+        }
+        if let Some(RunFinishedOutcome::Interrupt(outcome)) = &event.outcome {
+            let mut firsts: IdMap<&InterruptId, usize> = IdMap::default();
+            for (at, interrupt) in outcome.interrupts.as_slice().iter().enumerate() {
+                let first = *firsts.entry(&interrupt.id).or_insert(at);
+                if first != at {
+                    let breach = Breach {
+                        subject: Subject::new(SubjectKind::Interrupt, interrupt.id.as_str()),
+                        history: History::None,
+                        expected: "an id of its own for each interrupt".to_owned(),
+                        found: format!(
+                            "interrupt {at} with the id {} of interrupt {first}",
+                            quoted(interrupt.id.as_str())
+                        ),
+                        path: format!("/outcome/interrupts/{at}/id"),
+                    };
+                    self.strictness.judge(breach, place, warnings)?;
+                }
+            }
+        }
+        self.phase = Phase::Finished(run, place.index);
+        Ok(())
+    }
+}
+
+/// R2: runs on one stream follow each other.
+#[cold]
+fn nested(run: &Run, started: &RunStartedEvent, place: Place) -> Error {
+    let found = format!("the start of run {}", quoted(started.run_id.as_str()));
+    Violation::new(Rule::R2, place.index, place.sent_as, "the end of the active run", found)
+        .about(run.subject(), run.opened())
+        .into()
+}
+
+/// A breach of rule R10, before it is known what becomes of it.
+struct Breach {
+    subject: Subject,
+    history: History,
+    expected: String,
+    found: String,
+    path: String,
+}
+
+impl Strictness {
+    fn judge(self, breach: Breach, place: Place, warnings: &mut Vec<Warning>) -> Result<(), Error> {
+        let Breach { subject, history, expected, found, path } = breach;
+        match self {
+            Strictness::Lenient => {
+                let message = format!("expected {expected}, found {found}");
+                warnings.push(Warning::new(Rule::R10, place.index, place.sent_as.as_str(), path, message));
+                Ok(())
+            }
+            Strictness::Strict => Err(Violation::new(Rule::R10, place.index, place.sent_as, expected, found)
+                .about(subject, history)
+                .into()),
+        }
+    }
+}
+
+/// R11: a warning for a version that is newer than ours or no version at all.
+fn judge_version(declared: &str, place: Place) -> Option<Warning> {
+    let message = match version::compare(declared, PROTOCOL_VERSION) {
+        Some(Ordering::Less | Ordering::Equal) => return None,
+        Some(Ordering::Greater) => {
+            format!("the producer speaks version {}, newer than {PROTOCOL_VERSION}", quoted(declared))
+        }
+        None => format!("cannot interpret the protocol version {}; ours is {PROTOCOL_VERSION}", quoted(declared)),
+    };
+    let path = "/protocolVersion".to_owned();
+    Some(Warning::new(Rule::R11, place.index, place.sent_as.as_str(), path, message))
+}
+
+fn quoted(text: &str) -> String {
+    format!("{:?}", excerpt(text, 80))
+}
+
+impl<I: Into<Item>> Machine<I> for Verifier {
+    type Output = Item;
+
+    fn push(&mut self, input: I) -> Result<(), Error> {
+        match input.into() {
+            Item::Warning(warning) => {
+                if let Phase::Rejected(error) = &self.phase {
+                    return Err(error.clone());
+                }
+                self.seen = self.seen.max(warning.event.saturating_add(1));
+                self.ready.push_back(Item::Warning(warning));
+                Ok(())
+            }
+            Item::Event(indexed) => {
+                let mut warnings = core::mem::take(&mut self.warnings);
+                let verdict = self.check(&indexed, &mut warnings);
+                self.ready.extend(warnings.drain(..).map(Item::Warning));
+                self.warnings = warnings;
+                verdict?;
+                self.ready.push_back(Item::Event(indexed));
+                Ok(())
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<Item> {
+        self.ready.pop_front()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let run_id = match &self.phase {
+            Phase::Finished(..) | Phase::Failed(..) => return Ok(()),
+            Phase::Rejected(error) => return Err(error.clone()),
+            Phase::Active(run) => Some(run.id.as_str().to_owned()),
+            Phase::Waiting => None,
+        };
+        let mut truncated = Truncated::new(self.seen, run_id, TruncatedBy::Close);
+        truncated.open = self.open();
+        Err(self.reject(truncated.into()))
+    }
+}

@@ -1,0 +1,58 @@
+//! The version of the protocol, and how a declared one compares with it (rule R11).
+
+use core::cmp::Ordering;
+
+/// The version of AG-UI that this crate implements, MAJOR.MINOR.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// How a declared version compares with another one, numerically by component; `None` where one
+/// of them is not MAJOR.MINOR in decimal digits. The digits may be any number: nothing overflows.
+pub(crate) fn compare(declared: &str, ours: &str) -> Option<Ordering> {
+    let (major, minor) = components(declared)?;
+    let (our_major, our_minor) = components(ours)?;
+    Some(numerically(major, our_major).then_with(|| numerically(minor, our_minor)))
+}
+
+fn components(version: &str) -> Option<(&str, &str)> {
+    let (major, minor) = version.split_once('.')?;
+    Some((digits(major)?, digits(minor)?))
+}
+
+/// The digits without leading zeros; `None` for anything that is not digits alone.
+fn digits(text: &str) -> Option<&str> {
+    let decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    decimal.then(|| text.trim_start_matches('0'))
+}
+
+/// Compares two numbers written without leading zeros: the longer is the larger.
+fn numerically(a: &str, b: &str) -> Ordering {
+    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r11_components_compare_as_numbers() {
+        let against = |declared| compare(declared, "1.10");
+        for older in ["1.9", "0.99", "0.0", "1.0", "01.009"] {
+            assert_eq!(against(older), Some(Ordering::Less), "{older}");
+        }
+        for equal in ["1.10", "001.10", "1.0010"] {
+            assert_eq!(against(equal), Some(Ordering::Equal), "{equal}");
+        }
+        for newer in ["1.11", "1.100", "2.0", "10.0", "1.99999999999999999999999999", "18446744073709551617.0"] {
+            assert_eq!(against(newer), Some(Ordering::Greater), "{newer}");
+        }
+    }
+
+    #[test]
+    fn r11_what_is_not_two_numbers_cannot_be_interpreted() {
+        for strange in [
+            "", "1", "1.", ".1", ".", "1.0.0", "1.0-rc1", "v1.0", "draft", "+1.0", "1.-1", " 1.0", "1.0 ", "١.٠", "1,0",
+        ] {
+            assert_eq!(compare(strange, PROTOCOL_VERSION), None, "{strange:?}");
+        }
+    }
+}
