@@ -244,7 +244,7 @@ impl Intake {
 /// A delta costs one pass over its text, and its own length; a snapshot costs one pointer.
 ///
 /// ```
-/// use ag_ui_stream::machine::{Machine, Pipeline};
+/// use ag_ui_stream::machine::Pipeline;
 ///
 /// let mut pipeline = Pipeline::new();
 /// for event in [
@@ -253,11 +253,11 @@ impl Intake {
 ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
 /// ] {
 ///     pipeline.push(event)?;
-///     while let Some(update) = Machine::<&str>::pop(&mut pipeline) {
+///     while let Some(update) = pipeline.pop() {
 ///         println!("{:?}", update.message());
 ///     }
 /// }
-/// Machine::<&str>::finish(&mut pipeline)?;
+/// pipeline.finish()?;
 /// assert_eq!(pipeline.snapshot().message("m").unwrap().text().unwrap(), "Hello");
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
