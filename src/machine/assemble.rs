@@ -157,7 +157,7 @@ impl Assembler {
             self.queue(item, Change::default());
             return;
         };
-        let index = indexed.index.unwrap_or(self.events);
+        let index = indexed.index().unwrap_or(self.events);
         self.events = index.saturating_add(1);
         let change = match self.grow(&indexed.event) {
             Some(change) => change,
@@ -269,10 +269,7 @@ impl Assembler {
                 self.end_subagent(&event.subagent_run_id, SubagentStatus::Finished(outcome), result)
             }
             Event::SubagentError(event) => {
-                let status = SubagentStatus::Error {
-                    message: event.message.as_str().into(),
-                    code: event.code.as_deref().map(Into::into),
-                };
+                let status = SubagentStatus::Error { message: event.message.clone(), code: event.code.clone() };
                 self.end_subagent(&event.subagent_run_id, status, None)
             }
             // Nothing of these is part of the conversation; chunks never come this far.
@@ -510,7 +507,7 @@ impl Assembler {
     /// Puts a new call on its assistant message (rule A3).
     fn add_call(&mut self, event: &ToolCallStartEvent, warnings: &mut Warnings) -> CallPlace {
         let mut call =
-            ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.as_str(), Text::new()));
+            ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
         let own = MessageId::from_id(event.tool_call_id.id().clone());
         let parent = match &event.parent_message_id {
@@ -710,7 +707,7 @@ impl Assembler {
     fn set_activity(&mut self, event: &ActivitySnapshotEvent, warnings: &mut Warnings) -> Change {
         let mut message = ActivityMessage::new(
             event.message_id.clone(),
-            event.activity_type.as_str(),
+            event.activity_type.clone(),
             Arc::new(event.content.clone()),
         );
         message.subagent_run_id = event.subagent_run_id.clone();
@@ -775,7 +772,7 @@ impl Assembler {
         match patched {
             Ok(content) => {
                 held.content = Arc::new(content);
-                held.activity_type = event.activity_type.as_str().into();
+                held.activity_type = event.activity_type.clone();
             }
             Err(error) => {
                 warnings.add(Rule::A5, "/patch", format!("kept activity {id:?} as it was: {error}"));
@@ -799,7 +796,7 @@ impl Assembler {
     }
 
     fn encrypt(&mut self, event: &ReasoningEncryptedValueEvent, warnings: &mut Warnings) -> Change {
-        let value: Arc<str> = event.encrypted_value.as_str().into();
+        let value: Arc<str> = event.encrypted_value.clone();
         let changed = match event.subtype {
             ReasoningEncryptedValueSubtype::ToolCall => {
                 let id = ToolCallId::from_id(event.entity_id.id().clone());
@@ -980,7 +977,7 @@ impl Assembler {
         self.live.answered.clear();
         let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
         run.parent_run_id = event.parent_run_id.clone();
-        run.protocol_version = event.protocol_version.as_deref().map(Into::into);
+        run.protocol_version = event.protocol_version.clone();
         let mut change = Change { run: true, ..Change::default() };
         let inner = self.inner();
         let rest = Arc::make_mut(&mut inner.rest);
@@ -1037,10 +1034,7 @@ impl Assembler {
             self.rest().runs.push(Arc::new(Run::new(None, None)));
         }
         let usage = event.usage.as_deref().map(Into::into);
-        let change = self.end_run(RunOutcome::Error {
-            message: event.message.as_str().into(),
-            code: event.code.as_deref().map(Into::into),
-        });
+        let change = self.end_run(RunOutcome::Error { message: event.message.clone(), code: event.code.clone() });
         if let (Some(run), Some(usage)) = (self.run(), usage) {
             run.usage = Some(usage);
         }
@@ -1089,8 +1083,8 @@ impl Assembler {
         self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.as_str(), None, since);
         let subagent = Subagent {
             subagent_run_id: event.subagent_run_id.clone(),
-            name: event.name.as_str().into(),
-            description: event.description.as_deref().map(Into::into),
+            name: event.name.clone(),
+            description: event.description.clone(),
             parent_subagent_run_id: event.parent_subagent_run_id.clone(),
             parent_tool_call_id: event.parent_tool_call_id.clone(),
             parent_message_id: event.parent_message_id.clone(),
@@ -1154,7 +1148,7 @@ fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
 
 fn new_text_message(event: &TextMessageStartEvent) -> Message {
     let id = event.message_id.clone();
-    let name: Option<Arc<str>> = event.name.as_deref().map(Into::into);
+    let name: Option<Arc<str>> = event.name.clone();
     let subagent_run_id = event.subagent_run_id.clone();
     match event.role_or_default() {
         TextMessageRole::Assistant => Message::Assistant(AssistantMessage {
