@@ -1,7 +1,7 @@
 //! Chunk expansion, rules C1 to C11, and the halves of rule E11, through the public machines:
 //! JSON text is enforced, then expanded, and where a rule needs it verified.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use ag_ui_stream::event::TextMessageChunkEvent;
 use ag_ui_stream::machine::{Enforcer, Expander, Machine, Verifier};
