@@ -260,7 +260,7 @@ fn has_escaped_letters(text: &str) -> bool {
 }
 
 /// The same for a value, by a look at its members alone.
-fn may_be_retired(value: &serde_json::Value) -> bool {
+pub(crate) fn may_be_retired(value: &serde_json::Value) -> bool {
     let serde_json::Value::Object(members) = value else { return false };
     let deep = match members.get("type").and_then(serde_json::Value::as_str) {
         Some("RUN_STARTED" | "MESSAGES_SNAPSHOT") => true,

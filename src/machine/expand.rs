@@ -201,22 +201,6 @@ impl Expander {
         Self::default()
     }
 
-    /// The next item that is ready: [`Machine::pop`], whatever the input.
-    pub fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    /// Says that no input follows: [`Machine::finish`], whatever the input.
-    ///
-    /// # Errors
-    /// None; truncation is for verification to say.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        for (_, _, half) in self.held.take_all() {
-            self.warn_of(&half, "the input ended; U+FFFD is not delivered either");
-        }
-        Ok(())
-    }
-
     /// Whether pushing this event would give it back as it is, and nothing else. It may say no
     /// where the answer is yes.
     #[inline]
@@ -537,11 +521,18 @@ impl<I: Into<Item>> Machine<I> for Expander {
     }
 
     fn pop(&mut self) -> Option<Item> {
-        Expander::pop(self)
+        self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        Expander::finish(self)
+        for (_, _, half) in self.held.take_all() {
+            self.warn_of(&half, "the input ended; U+FFFD is not delivered either");
+        }
+        Ok(())
     }
 }
 

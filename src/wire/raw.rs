@@ -22,6 +22,32 @@ pub enum Raw {
     Event(Event),
 }
 
+macro_rules! raw_from {
+    ($($type:ty, $value:ident => $raw:expr;)*) => {$(
+        impl From<$type> for Raw {
+            fn from($value: $type) -> Self {
+                $raw
+            }
+        }
+    )*};
+}
+
+raw_from! {
+    &str, text => Raw::Text(text.to_owned());
+    String, text => Raw::Text(text);
+    &String, text => Raw::Text(text.clone());
+    Box<str>, text => Raw::Text(text.into_string());
+    Arc<str>, text => Raw::Text((*text).to_owned());
+    Cow<'_, str>, text => Raw::Text(text.into_owned());
+    &[u8], bytes => Raw::Bytes(bytes.to_vec());
+    Vec<u8>, bytes => Raw::Bytes(bytes);
+    &Vec<u8>, bytes => Raw::Bytes(bytes.clone());
+    Value, value => Raw::Value(value);
+    &Value, value => Raw::Value(value.clone());
+    Event, event => Raw::Event(event);
+    &Event, event => Raw::Event(event.clone());
+}
+
 /// What the compatibility boundary gives: raw events in their place, and warnings.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -40,6 +66,7 @@ pub enum RawItem {
 /// A raw event as a stage looks at it.
 #[derive(Debug)]
 #[doc(hidden)]
+#[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
 pub enum Body<'a> {
     /// JSON text.
     Text(&'a str),
@@ -78,14 +105,23 @@ pub enum Owned {
     Warning(Warning),
 }
 
+/// A raw event that does not know its place in the input: all but [`RawItem`], which has been
+/// through a stage.
+#[doc(hidden)]
+#[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
+pub trait Unplaced: RawEvent {}
+
 pub(crate) mod sealed {
     /// Keeps [`RawEvent`](super::RawEvent) closed.
+    #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
     pub trait Sealed {}
 }
 
 macro_rules! raw_events {
     ($($type:ty, $self:ident => $body:expr, $raw:expr;)*) => {$(
         impl sealed::Sealed for $type {}
+
+        impl Unplaced for $type {}
 
         impl RawEvent for $type {
             #[inline]
@@ -118,6 +154,8 @@ raw_events! {
 }
 
 impl sealed::Sealed for Raw {}
+
+impl Unplaced for Raw {}
 
 impl RawEvent for Raw {
     fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {

@@ -1,0 +1,386 @@
+//! The whole pipeline as one machine: compatibility, enforcement, expansion, verification and,
+//! in [`Pipeline`], assembly (rule P1).
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use super::compat::{may_be_retired, needs_translation};
+use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
+use crate::error::Error;
+use crate::id::IdGenerator;
+use crate::item::{Indexed, Item};
+use crate::limits::Limits;
+use crate::message::Message;
+use crate::snapshot::run::RunOutcome;
+use crate::snapshot::{Snapshot, Update};
+use crate::warning::Warning;
+use crate::wire::raw::{Body, Raw, RawEvent, RawItem};
+
+/// How a pipeline is made, where the defaults will not do.
+///
+/// ```
+/// use ag_ui_stream::machine::{Pipeline, Strictness};
+/// use ag_ui_stream::{Limits, SequentialIds};
+///
+/// let pipeline = Pipeline::builder()
+///     .strictness(Strictness::Strict)
+///     .limits(Limits { max_depth: 64, ..Limits::default() })
+///     .ids(SequentialIds::new("id-"))
+///     .build();
+/// assert!(pipeline.snapshot().messages().is_empty());
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct PipelineBuilder {
+    limits: Limits,
+    strictness: Strictness,
+    compat: Option<Compat>,
+    messages: Vec<Message>,
+    state: Option<Value>,
+}
+
+impl Default for PipelineBuilder {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            strictness: Strictness::default(),
+            compat: Some(Compat::default()),
+            messages: Vec::new(),
+            state: None,
+        }
+    }
+}
+
+impl PipelineBuilder {
+    /// Bounds on what one event may cost.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What becomes of breaches of rule R10.
+    pub fn strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// Where the ids of translated events come from (rule B1).
+    pub fn ids(mut self, ids: impl IdGenerator + 'static) -> Self {
+        self.compat = Some(Compat::with_ids(ids));
+        self
+    }
+
+    /// Leaves out the compatibility boundary (rules B1 to B3): retired shapes are then unknown or
+    /// malformed.
+    pub fn without_compat(mut self) -> Self {
+        self.compat = None;
+        self
+    }
+
+    /// The conversation from before the stream. Only assembly needs it.
+    pub fn history(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
+        self.messages = messages.into_iter().collect();
+        self
+    }
+
+    /// The state from before the stream (rule A6). Only assembly needs it.
+    pub fn state(mut self, state: Value) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// The pipeline with assembly.
+    #[must_use]
+    pub fn build(self) -> Pipeline {
+        let assembler = Assembler::with_history(self.messages, self.state);
+        Pipeline { intake: Intake::new(self.limits, self.strictness, self.compat), assembler }
+    }
+
+    /// The pipeline without assembly.
+    #[must_use]
+    pub fn build_events(self) -> EventPipeline {
+        EventPipeline { intake: Intake::new(self.limits, self.strictness, self.compat), ready: VecDeque::new() }
+    }
+}
+
+/// The stages up to verification.
+#[derive(Debug)]
+struct Intake {
+    compat: Option<Compat>,
+    enforcer: Enforcer,
+    expander: Expander,
+    verifier: Verifier,
+    warnings: Vec<Warning>,
+}
+
+impl Intake {
+    fn new(limits: Limits, strictness: Strictness, compat: Option<Compat>) -> Self {
+        Self {
+            compat: compat.map(|compat| compat.with_limits(limits)),
+            enforcer: Enforcer::with_limits(limits),
+            expander: Expander::new(),
+            verifier: Verifier::with_strictness(strictness),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn push<R: RawEvent>(&mut self, raw: R, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        raw.view(|body, index| match (body, index) {
+            (Body::Text(text), None) => self.push_text(text, give),
+            (Body::Bytes(bytes), None) => match core::str::from_utf8(bytes) {
+                Ok(text) => self.push_text(text, give),
+                Err(_) => self.enforce(bytes, give),
+            },
+            (Body::Text(text), Some(index)) => self.translate(Raw::Text(text.to_owned()), index, give),
+            (Body::Bytes(bytes), Some(index)) => self.translate(Raw::Bytes(bytes.to_vec()), index, give),
+            (Body::Value(value), index) => {
+                if self.compat.is_some() && may_be_retired(value) {
+                    let index = index.unwrap_or(self.enforcer.events());
+                    return self.translate(Raw::Value(value.clone()), index, give);
+                }
+                match index {
+                    None => self.enforce(value, give),
+                    Some(index) => self.enforce(RawItem::Event { raw: Raw::Value(value.clone()), index }, give),
+                }
+            }
+            (Body::Event(event), None) => self.enforce(event, give),
+            (Body::Event(event), Some(index)) => self.enforce(RawItem::Event { raw: Raw::Event(event), index }, give),
+            (Body::Warning(warning), _) => self.enforce(RawItem::Warning(warning), give),
+        })
+    }
+
+    #[inline]
+    fn push_text(&mut self, text: &str, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        // What the fast path reads needs no translation: it has no null and no retired shape.
+        if let Some(indexed) = self.enforcer.read_fast(text) {
+            return self.accept(indexed, give);
+        }
+        if self.compat.is_some() && needs_translation(text) {
+            return self.translate(Raw::Text(text.to_owned()), self.enforcer.events(), give);
+        }
+        self.enforce(text, give)
+    }
+
+    fn translate(&mut self, raw: Raw, index: u64, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        let Some(compat) = &mut self.compat else { return self.enforce(RawItem::Event { raw, index }, give) };
+        compat.push(RawItem::Event { raw, index });
+        while let Some(item) = self.compat.as_mut().and_then(Compat::pop) {
+            self.enforce(item, give)?;
+        }
+        Ok(())
+    }
+
+    fn enforce<R: RawEvent>(&mut self, raw: R, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        let pushed = self.enforcer.push(raw);
+        while let Some(item) = Machine::<R>::pop(&mut self.enforcer) {
+            match item {
+                Item::Event(indexed) => self.accept(indexed, give)?,
+                Item::Warning(warning) => self.expand(Item::Warning(warning), give)?,
+            }
+        }
+        pushed
+    }
+
+    #[inline]
+    fn accept(&mut self, indexed: Indexed, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        if self.expander.is_transparent(&indexed) {
+            self.verify(indexed, give)
+        } else {
+            self.expand(Item::Event(indexed), give)
+        }
+    }
+
+    fn expand(&mut self, item: Item, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        let pushed = self.expander.push(item);
+        self.drain_expander(give)?;
+        pushed
+    }
+
+    fn drain_expander(&mut self, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        while let Some(item) = Machine::<Item>::pop(&mut self.expander) {
+            match item {
+                Item::Event(indexed) => self.verify(indexed, give)?,
+                warning @ Item::Warning(_) => give(warning),
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn verify(&mut self, indexed: Indexed, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        let checked = self.verifier.check(&indexed, &mut self.warnings);
+        if !self.warnings.is_empty() {
+            self.warnings.drain(..).for_each(|warning| give(Item::Warning(warning)));
+        }
+        checked?;
+        give(Item::Event(indexed));
+        Ok(())
+    }
+
+    fn finish(&mut self, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+        let finished = Machine::<Item>::finish(&mut self.expander);
+        self.drain_expander(give)?;
+        finished?;
+        Machine::<Item>::finish(&mut self.verifier)
+    }
+}
+
+/// Everything from raw events to snapshots, in the order that the protocol asks for (rule P1):
+/// compatibility, enforcement, expansion, verification, assembly.
+///
+/// In: any [`RawEvent`], one event each. Out: an [`Update`] for every warning and every verified
+/// event, in order, each with the [`Snapshot`] behind it.
+///
+/// Where a push fails, the updates of what came before are still to be popped; the run that was
+/// active is then [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
+/// [`finish`](Machine::finish), in [`Pipeline::snapshot`].
+///
+/// # Errors
+/// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].
+///
+/// # Cost
+/// A delta costs one pass over its text, and its own length; a snapshot costs one pointer.
+///
+/// ```
+/// use ag_ui_stream::machine::Pipeline;
+///
+/// let mut pipeline = Pipeline::new();
+/// for event in [
+///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+///     r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hello"}"#,
+///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+/// ] {
+///     pipeline.push(event)?;
+///     while let Some(update) = pipeline.pop() {
+///         println!("{:?}", update.message());
+///     }
+/// }
+/// pipeline.finish()?;
+/// assert_eq!(pipeline.snapshot().message("m").unwrap().text().unwrap(), "Hello");
+/// # Ok::<(), ag_ui_stream::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Pipeline {
+    intake: Intake,
+    assembler: Assembler,
+}
+
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+impl Pipeline {
+    /// A pipeline with the defaults, for an empty conversation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A pipeline with other options.
+    pub fn builder() -> PipelineBuilder {
+        PipelineBuilder::default()
+    }
+
+    /// The conversation as it stands behind everything that was popped.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        self.assembler.snapshot()
+    }
+}
+
+impl<R: RawEvent> Machine<R> for Pipeline {
+    type Output = Update;
+
+    #[inline]
+    fn push(&mut self, raw: R) -> Result<(), Error> {
+        let assembler = &mut self.assembler;
+        let pushed = self.intake.push(raw, &mut |item| assembler.push_item(item));
+        if pushed.is_err() {
+            self.assembler.end(RunOutcome::Rejected);
+        }
+        pushed
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Update> {
+        Machine::<Item>::pop(&mut self.assembler)
+    }
+
+    fn ready(&self) -> usize {
+        Machine::<Item>::ready(&self.assembler)
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let assembler = &mut self.assembler;
+        let finished = self.intake.finish(&mut |item| assembler.push_item(item));
+        self.assembler.end(RunOutcome::Truncated);
+        finished
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        Machine::<Item>::cut(&mut self.assembler, cut);
+    }
+}
+
+/// Everything from raw events to verified ones: a [`Pipeline`] without assembly.
+///
+/// In: any [`RawEvent`], one event each. Out: an [`Item`] for every warning and every verified
+/// event, in order.
+///
+/// # Errors
+/// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].
+///
+/// # Cost
+/// A delta costs one pass over its text, and one allocation.
+#[derive(Debug)]
+pub struct EventPipeline {
+    intake: Intake,
+    ready: VecDeque<Item>,
+}
+
+impl Default for EventPipeline {
+    fn default() -> Self {
+        Self::builder().build_events()
+    }
+}
+
+impl EventPipeline {
+    /// A pipeline with the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A pipeline with other options.
+    pub fn builder() -> PipelineBuilder {
+        PipelineBuilder::default()
+    }
+}
+
+impl<R: RawEvent> Machine<R> for EventPipeline {
+    type Output = Item;
+
+    #[inline]
+    fn push(&mut self, raw: R) -> Result<(), Error> {
+        let ready = &mut self.ready;
+        self.intake.push(raw, &mut |item| ready.push_back(item))
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Item> {
+        self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let ready = &mut self.ready;
+        self.intake.finish(&mut |item| ready.push_back(item))
+    }
+}
