@@ -4,7 +4,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use ag_ui_stream::event::TextMessageChunkEvent;
-use ag_ui_stream::machine::{Enforcer, Expander, Machine, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, Verifier};
 use ag_ui_stream::{Error, Event, EventType, History, Item, Rule, Subject, SubjectKind, Violation, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ fn expand_texts(texts: &[String]) -> (Vec<Item>, Result<(), Error>) {
     let mut expander = Expander::new();
     let mut out = Vec::new();
     for text in texts {
-        Machine::push(&mut enforcer, text).unwrap();
-        while let Some(item) = <Enforcer as Machine<&str>>::pop(&mut enforcer) {
+        enforcer.push(text).unwrap();
+        while let Some(item) = enforcer.pop() {
             let pushed = expander.push(item);
             out.extend(std::iter::from_fn(|| expander.pop()));
             if pushed.is_err() {
@@ -98,10 +98,10 @@ fn verify(events: &[Value]) -> Result<(), Error> {
     let (items, result) = expand_texts(&texts(events));
     let mut verifier = Verifier::new();
     for item in items {
-        Machine::push(&mut verifier, item)?;
+        verifier.push(item)?;
     }
     result?;
-    <Verifier as Machine<Item>>::finish(&mut verifier)
+    verifier.finish()
 }
 
 fn run_started() -> Value {

@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
-use ag_ui_stream::machine::{Compat, Enforcer, Expander, Machine, Verifier};
+use ag_ui_stream::machine::{Compat, Enforcer, Expander, Verifier};
 use ag_ui_stream::{Error, Event, Item, Limits, Raw, RawEvent, RawItem, Rule, SequentialIds, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn compat() -> Compat {
 
 /// What one event gives.
 fn translate_with(compat: &mut Compat, event: impl RawEvent) -> (Vec<Warning>, Raw, u64) {
-    compat.push(event);
+    compat.push(event).unwrap();
     let mut warnings = Vec::new();
     let found = loop {
         match compat.pop() {
@@ -73,21 +73,21 @@ fn run(events: &[Value]) -> (Vec<Item>, Result<(), Error>) {
     let mut items = Vec::new();
     let mut go = || {
         for event in events {
-            compat.push(event);
+            compat.push(event).unwrap();
             while let Some(raw) = compat.pop() {
-                Machine::push(&mut enforcer, raw)?;
-                while let Some(item) = <Enforcer as Machine<RawItem>>::pop(&mut enforcer) {
+                enforcer.push(raw)?;
+                while let Some(item) = enforcer.pop() {
                     expander.push(item)?;
                     while let Some(item) = expander.pop() {
-                        Machine::push(&mut verifier, item)?;
-                        while let Some(item) = <Verifier as Machine<Item>>::pop(&mut verifier) {
+                        verifier.push(item)?;
+                        while let Some(item) = verifier.pop() {
                             items.push(item);
                         }
                     }
                 }
             }
         }
-        <Verifier as Machine<Item>>::finish(&mut verifier)
+        verifier.finish()
     };
     let result = go();
     (items, result)
@@ -507,10 +507,10 @@ fn what_is_beyond_the_limits_passes_unchanged() {
 #[test]
 fn warnings_and_indices_of_a_stage_before_pass_through() {
     let mut first = compat();
-    first.push(r#"{"type":"THINKING_START"}"#);
+    first.push(r#"{"type":"THINKING_START"}"#).unwrap();
     let warning = first.pop().unwrap();
     let mut second = compat();
-    second.push(warning.clone());
+    second.push(warning.clone()).unwrap();
     assert_eq!(second.pop(), Some(warning));
     let raw = Raw::Text(r#"{"type":"RAW","rawEvent":null}"#.into());
     let (warnings, _, index) = translate_with(&mut second, RawItem::Event { raw, index: 7 });
@@ -538,10 +538,10 @@ fn e11_halves_of_surrogate_pairs_survive_a_translation() {
         r#"{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f","parentMessageId":null,"delta":"a\ud83d"}"#,
         r#"{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f","parentMessageId":null,"delta":"\ude00b\ud83dc"}"#,
     ] {
-        compat.push(text);
+        compat.push(text).unwrap();
         while let Some(raw) = compat.pop() {
-            Machine::push(&mut enforcer, raw).unwrap();
-            while let Some(item) = <Enforcer as Machine<RawItem>>::pop(&mut enforcer) {
+            enforcer.push(raw).unwrap();
+            while let Some(item) = enforcer.pop() {
                 expander.push(item).unwrap();
                 items.extend(std::iter::from_fn(|| expander.pop()));
             }
@@ -565,7 +565,7 @@ fn e11_half_a_pair_in_an_id_stays_malformed() {
         let text =
             format!(r#"{{"type":"TOOL_CALL_START","toolCallId":"{id}","toolCallName":"f","parentMessageId":null}}"#);
         let (_, raw, _) = translate_with(&mut compat(), &text);
-        let error = Machine::push(&mut Enforcer::new(), raw).unwrap_err();
+        let error = Enforcer::new().push(raw).unwrap_err();
         assert_eq!(error.rule(), Some(Rule::E5));
     }
 }

@@ -45,12 +45,13 @@ use crate::wire::raw::{Owned, Raw, RawEvent, RawItem};
 /// use ag_ui_stream::{Raw, RawItem, Rule, SequentialIds};
 ///
 /// let mut compat = Compat::with_ids(SequentialIds::new("thought-"));
-/// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#);
+/// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#)?;
 ///
 /// let Some(RawItem::Warning(warning)) = compat.pop() else { panic!() };
 /// assert_eq!(warning.rule, Rule::B1);
 /// let Some(RawItem::Event { raw: Raw::Text(text), index: 0 }) = compat.pop() else { panic!() };
 /// assert_eq!(text, r#"{"type":"REASONING_MESSAGE_START","messageId":"thought-1","role":"reasoning"}"#);
+/// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
 pub struct Compat {
     ids: Box<dyn IdGenerator>,
@@ -89,24 +90,6 @@ impl Compat {
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
-    }
-
-    /// Takes the next event: [`Machine::push`], which cannot fail here.
-    pub fn push(&mut self, input: impl RawEvent) {
-        match input.own() {
-            Owned::Event(raw, index) => {
-                let index = index.unwrap_or(self.next);
-                self.next = index + 1;
-                let raw = self.translate(raw, index);
-                self.ready.push_back(RawItem::Event { raw, index });
-            }
-            Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
-        }
-    }
-
-    /// The next item that is ready: [`Machine::pop`], whatever the input.
-    pub fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop_front()
     }
 
     fn translate(&mut self, raw: Raw, index: u64) -> Raw {
@@ -231,12 +214,24 @@ impl<R: RawEvent> Machine<R> for Compat {
     type Output = RawItem;
 
     fn push(&mut self, input: R) -> Result<(), Error> {
-        Compat::push(self, input);
+        match input.own() {
+            Owned::Event(raw, index) => {
+                let index = index.unwrap_or(self.next);
+                self.next = index + 1;
+                let raw = self.translate(raw, index);
+                self.ready.push_back(RawItem::Event { raw, index });
+            }
+            Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
+        }
         Ok(())
     }
 
     fn pop(&mut self) -> Option<RawItem> {
-        Compat::pop(self)
+        self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
@@ -517,7 +512,7 @@ mod tests {
         let text = String::from(r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"null"}"#);
         let before = text.as_ptr();
         let mut compat = Compat::new();
-        compat.push(text);
+        compat.push(text).unwrap();
         let Some(RawItem::Event { raw: Raw::Text(text), .. }) = compat.pop() else { panic!("the text") };
         assert_eq!(text.as_ptr(), before);
     }
