@@ -249,6 +249,15 @@ fn c2_a_chunk_after_its_stream_was_ended_names_what_ended_it() {
 }
 
 #[test]
+fn c2_a_stream_that_cannot_have_been_meant_is_not_named() {
+    let custom = json!({"type": "CUSTOM", "name": "tick", "value": 1});
+    let bare = by("s", json!({"type": "TEXT_MESSAGE_CHUNK", "delta": "b"}));
+    assert_eq!(violation(&[text("m", "a"), custom.clone(), bare]).subject, None, "it had another owner");
+    let other = json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "d"});
+    assert_eq!(violation(&[call("c", "a"), custom, other]).subject, None, "it had another id");
+}
+
+#[test]
 fn c2_a_tool_call_is_not_reopened_without_its_name() {
     let step = json!({"type": "STEP_STARTED", "stepName": "s"});
     let violation = violation(&[call("c", "{"), step, json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c"})]);
@@ -677,6 +686,19 @@ fn c8_an_explicit_event_for_a_chunked_item_ends_it_and_stands_alone() {
                 assert!(matches!(violation.history, History::Closed { at: 2, .. }), "{violation}");
             }
         }
+    }
+}
+
+#[test]
+fn c8_its_own_lane_and_that_of_the_item_end_in_the_order_they_opened() {
+    let start = json!({"type": "TEXT_MESSAGE_START", "messageId": "m"});
+    for (first, second) in [(by("s", text("m", "")), call("c", "")), (call("c", ""), by("s", text("m", "")))] {
+        let items = expand(&[first.clone(), second, start.clone()]);
+        let ends: Vec<_> = items.iter().map(line).filter(|line| line.contains("END")).collect();
+        let expected = ["text END m by s", "call END c"];
+        let expected = if first["type"] == "TOOL_CALL_CHUNK" { [expected[1], expected[0]] } else { expected };
+        assert_eq!(ends, expected);
+        assert_eq!(line(items.last().unwrap()), "text START m");
     }
 }
 

@@ -178,13 +178,17 @@ fn b1_content_without_a_start_gets_an_id_that_verification_rejects() {
 
 #[test]
 fn b1_an_end_forgets_the_id() {
-    let (_, result) = run(&[
-        run_started(),
-        json!({"type": "THINKING_TEXT_MESSAGE_START"}),
-        json!({"type": "THINKING_TEXT_MESSAGE_END"}),
-        json!({"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "late"}),
-    ]);
-    assert_eq!(result.unwrap_err().event_index(), Some(3));
+    let mut compat = compat();
+    for (part, id) in [("START", "id-1"), ("END", "id-1"), ("CONTENT", "id-2"), ("CONTENT", "id-3")] {
+        let event = json!({"type": format!("THINKING_TEXT_MESSAGE_{part}"), "delta": "late"});
+        let (_, Raw::Value(value), _) = translate_with(&mut compat, &event) else { panic!() };
+        assert_eq!(value["messageId"], id, "{part}");
+    }
+    for (part, id) in [("START", "id-4"), ("END", "id-4"), ("END", "id-5")] {
+        let event = json!({"type": format!("THINKING_{part}")});
+        let (_, Raw::Value(value), _) = translate_with(&mut compat, &event) else { panic!() };
+        assert_eq!(value["messageId"], id, "{part}");
+    }
 }
 
 #[test]
