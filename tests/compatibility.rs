@@ -521,6 +521,9 @@ fn warnings_and_indices_of_a_stage_before_pass_through() {
     assert_eq!((warnings[0].event, index), (7, 7));
     let (_, _, index) = translate_with(&mut second, "{}");
     assert_eq!(index, 8);
+    let raw = Raw::Text("{}".into());
+    let (_, _, index) = translate_with(&mut second, RawItem::Event { raw, index: u64::MAX });
+    assert_eq!(index, u64::MAX, "whatever the index");
 }
 
 #[test]

@@ -217,7 +217,7 @@ impl<R: RawEvent> Machine<R> for Compat {
         match input.own() {
             Owned::Event(raw, index) => {
                 let index = index.unwrap_or(self.next);
-                self.next = index + 1;
+                self.next = index.saturating_add(1);
                 let raw = self.translate(raw, index);
                 self.ready.push_back(RawItem::Event { raw, index });
             }

@@ -224,7 +224,7 @@ impl Expander {
 
     fn accept(&mut self, mut indexed: Indexed) -> Result<(), Error> {
         let at = indexed.index().unwrap_or(self.next);
-        self.next = at + 1;
+        self.next = at.saturating_add(1);
         let halves = std::mem::take(&mut indexed.halves);
         let origin = Origin { index: indexed.index(), at, sent_as: indexed.sent_as() };
         match Reach::of(&indexed.event) {
