@@ -274,6 +274,8 @@ impl Intake {
         let finished = Machine::<Item>::finish(&mut self.expander);
         self.drain_expander(sink)?;
         finished?;
+        // Events that were dropped came, too.
+        self.verifier.saw(self.enforcer.events());
         Machine::<Item>::finish(&mut self.verifier)
     }
 }
