@@ -1,6 +1,6 @@
 //! A source that follows a script, and a machine to drive with it.
 
-#![allow(dead_code, reason = "each test uses its own part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::collections::VecDeque;
