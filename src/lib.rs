@@ -5,6 +5,8 @@
 #[macro_use]
 mod macros;
 
+#[cfg(any(feature = "sse", feature = "json-lines", feature = "protobuf"))]
+pub mod codec;
 pub mod event;
 pub mod machine;
 pub mod message;
