@@ -158,6 +158,8 @@ fn piecewise<S: Stream>(stream: S, remote: &Remote, mut patience: impl Iterator<
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn any_polls_give_the_same_items(
         events in raw_events(),
@@ -172,7 +174,7 @@ proptest! {
         prop_assert!(remote.is_dropped());
 
         let (source, remote) = scripted(&events, &waits);
-        let stages = source.enforce().expand().verify();
+        let stages = source.compat().enforce().expand().verify();
         prop_assert_eq!(piecewise(stages, &remote, patience()), whole);
     }
 

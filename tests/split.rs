@@ -419,6 +419,7 @@ impl<S: Stream + Unpin> Reader<S> {
 
 /// Polls what is due, in an order that `choices` says, until both have ended; a state in which
 /// nothing is due is a lost wake-up, unless the source has parked.
+#[allow(clippy::panic, reason = "helper of a test")]
 fn settle<A: Stream + Unpin, B: Stream + Unpin>(
     one: &mut Reader<A>,
     other: &mut Reader<B>,
@@ -441,6 +442,8 @@ fn settle<A: Stream + Unpin, B: Stream + Unpin>(
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn any_order_of_polls_gives_the_same(
         steps in steps(),

@@ -239,6 +239,10 @@ impl<R: RawEvent> Machine<R> for Compat {
         Compat::pop(self)
     }
 
+    fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -238,6 +238,7 @@ impl Intake {
         let finished = Machine::<Item>::finish(&mut self.expander);
         self.drain_expander(give)?;
         finished?;
+        self.verifier.saw(self.enforcer.events());
         Machine::<Item>::finish(&mut self.verifier)
     }
 }

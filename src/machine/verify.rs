@@ -198,6 +198,11 @@ impl Verifier {
         self.judge(&indexed.event, place, warnings).map_err(|error| self.reject(error))
     }
 
+    /// Counts input events that were dropped before they came here.
+    pub(crate) fn saw(&mut self, events: u64) {
+        self.seen = self.seen.max(events);
+    }
+
     #[cold]
     fn reject(&mut self, error: Error) -> Error {
         self.phase = Phase::Rejected(error.clone());
