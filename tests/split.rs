@@ -186,6 +186,36 @@ fn a_half_is_woken_by_what_the_other_drives() {
 }
 
 #[test]
+fn a_half_is_woken_by_what_the_other_finds_unasked() {
+    let (source, remote) = script([
+        Step::Park,
+        Step::Give(nothing()),
+        Step::Park,
+        Step::Give(started()),
+        Step::Park,
+        Step::Give(nothing()),
+    ]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    assert_pending!(events.poll_next());
+    remote.unpark();
+    assert_pending!(snapshots.poll_next());
+    assert!(events.is_woken(), "an event is there, though no snapshot");
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert_pending!(events.poll_next());
+    assert_pending!(snapshots.poll_next());
+    remote.unpark();
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(snapshots.is_woken(), "a snapshot is there");
+    assert!(assert_ready!(snapshots.poll_next()).is_some());
+    assert_pending!(snapshots.poll_next());
+    remote.unpark();
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(!snapshots.is_woken(), "nothing changed");
+    assert!(assert_ready!(events.poll_next()).is_none());
+    assert!(snapshots.is_woken(), "of the end");
+}
+
+#[test]
 fn the_source_wakes_both_whichever_was_polled_last() {
     for events_last in [false, true] {
         let (source, remote) = script([Step::Park, Step::Give(started())]);
@@ -216,10 +246,11 @@ fn the_source_wakes_both_whichever_was_polled_last() {
 fn a_half_that_was_given_something_is_not_woken_for_nothing() {
     let (source, _) = gives(run(1));
     let (mut events, mut snapshots) = halves(source, 8);
-    assert!(assert_ready!(snapshots.poll_next()).is_some());
     assert!(assert_ready!(events.poll_next()).is_some());
-    assert!(!events.is_woken());
-    assert!(!snapshots.is_woken());
+    assert!(assert_ready!(snapshots.poll_next()).is_some());
+    assert!(!events.is_woken(), "it does not wait");
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(!snapshots.is_woken(), "it does not wait");
 }
 
 #[test]
@@ -258,6 +289,18 @@ fn a_source_that_panics_in_one_task_is_truncated_for_the_other() {
     assert!(assert_ready!(snapshots.poll_next()).unwrap().is_ok());
     assert!(assert_ready!(snapshots.poll_next()).unwrap().unwrap_err().is_truncated());
     assert!(assert_ready!(snapshots.poll_next()).is_none());
+}
+
+#[test]
+fn a_panic_wakes_the_half_that_waits() {
+    let (source, remote) = script([Step::Park, Step::Panic]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    assert_pending!(snapshots.poll_next());
+    remote.unpark();
+    assert!(catch_unwind(AssertUnwindSafe(|| events.poll_next())).is_err());
+    assert!(snapshots.is_woken());
+    assert!(assert_ready!(snapshots.poll_next()).unwrap().unwrap_err().is_truncated());
+    assert!(assert_ready!(events.poll_next()).unwrap().unwrap_err().is_truncated());
 }
 
 #[test]
