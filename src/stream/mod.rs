@@ -95,6 +95,7 @@ macro_rules! shell {
 }
 
 mod assemble;
+mod compat;
 mod enforce;
 mod events;
 mod expand;
@@ -110,6 +111,7 @@ mod updates;
 mod verify;
 
 pub use assemble::Assemble;
+pub use compat::Compat;
 pub use enforce::Enforce;
 pub use events::Events;
 pub use expand::Expand;
