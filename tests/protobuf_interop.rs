@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use ag_ui_stream::codec::{PROTOBUF_MEDIA_TYPE, ProtobufDecoder, encode_protobuf};
+use ag_ui_stream::codec::{Format, ProtobufDecoder};
 use ag_ui_stream::{Error, Event, EventType, Raw, RawItem};
 use serde_json::{Value, json};
 
@@ -121,11 +121,11 @@ fn t2_every_event_is_read_as_the_reference_wrote_it_and_written_as_it_reads_it()
         .iter()
         .flat_map(|(_, event)| {
             let event = typed(event);
-            [json!({"encode": event}), json!({"decode": hex(&encode_protobuf(&event).unwrap())})]
+            [json!({"encode": event}), json!({"decode": hex(&Format::Protobuf.encode(&event).unwrap())})]
         })
         .collect();
     let answers = ask(&folder, "protobuf.mjs", &Value::from(questions));
-    assert_eq!(answers["mediaType"], PROTOBUF_MEDIA_TYPE);
+    assert_eq!(answers["mediaType"], Format::Protobuf.media_type());
     for ((name, event), answers) in events.iter().zip(answers["answers"].as_array().unwrap().chunks(2)) {
         let [encoded, decoded] = answers else { unreachable!() };
         let frame = encoded["frame"].as_str().unwrap_or_else(|| panic!("{name}: {encoded}"));
@@ -134,7 +134,7 @@ fn t2_every_event_is_read_as_the_reference_wrote_it_and_written_as_it_reads_it()
         assert_eq!(decode_one(&unhex(frame)), expected, "{name}");
         // Ours, read there, and it is the same frame.
         assert_eq!(decoded["event"], expected, "{name}");
-        assert_eq!(hex(&encode_protobuf(&typed(event)).unwrap()), frame, "{name}");
+        assert_eq!(hex(&Format::Protobuf.encode(&typed(event)).unwrap()), frame, "{name}");
     }
 }
 
@@ -189,7 +189,7 @@ fn damaged(message: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 fn t2_a_damaged_frame_is_never_read_as_anything_that_the_reference_does_not_read() {
     let Some(folder) = interop() else { return };
     let messages: Vec<_> =
-        events().iter().map(|(_, event)| encode_protobuf(&typed(event)).unwrap()[4..].to_vec()).collect();
+        events().iter().map(|(_, event)| Format::Protobuf.encode(&typed(event)).unwrap()[4..].to_vec()).collect();
     let mut numbers = Numbers(1);
     let frames: Vec<_> = (0..10_000)
         .map(|_| {

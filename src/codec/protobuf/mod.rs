@@ -14,9 +14,6 @@ mod open;
 mod schema;
 mod wire;
 
-/// The media type of a stream of events in protobuf.
-pub const PROTOBUF_MEDIA_TYPE: &str = "application/vnd.ag-ui.event+proto";
-
 /// How many bytes say how long a frame is.
 const PREFIX: usize = 4;
 
@@ -62,12 +59,12 @@ enum Fault {
 ///
 /// # Examples
 /// ```
-/// use ag_ui_stream::codec::{ProtobufDecoder, encode_protobuf};
+/// use ag_ui_stream::codec::{Format, ProtobufDecoder};
 /// use ag_ui_stream::event::StepStartedEvent;
 /// use ag_ui_stream::{Raw, RawItem};
 /// use serde_json::json;
 ///
-/// let frame = encode_protobuf(&StepStartedEvent::new("think").into())?;
+/// let frame = Format::Protobuf.encode(&StepStartedEvent::new("think").into())?;
 /// let mut decoder = ProtobufDecoder::new();
 /// decoder.push(&frame[..7])?;
 /// assert_eq!(decoder.pop(), None);
@@ -275,42 +272,31 @@ impl<B: AsRef<[u8]>> Machine<B> for ProtobufDecoder {
         ProtobufDecoder::pop(self)
     }
 
+    fn ready(&self) -> usize {
+        self.ready.items.len()
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         ProtobufDecoder::finish(self)
     }
 }
 
-/// An event as a frame of length-prefixed protobuf (rule T2), wire-compatible with npm
-/// `@ag-ui/proto` 1.0.0.
-///
-/// Protobuf has no room for everything that JSON has: extra members of a patch operation are left
-/// out, an empty list that may be absent becomes absent and an absent one of a run's input empty,
-/// and numbers in open values become doubles.
-///
-/// # Errors
-/// [`Error::LimitExceeded`] for an event of more than 4 GiB; [`Error::Malformed`] for one that
-/// cannot be written.
-///
-/// # Cost
-/// One copy of the event as a [`Value`], one as messages.
-pub fn encode_protobuf(event: &Event) -> Result<Vec<u8>, Error> {
-    encode(event, 0)
-}
-
-fn encode(event: &Event, index: u64) -> Result<Vec<u8>, Error> {
-    let json = super::to_value(event, index)?;
+/// Appends an event as a frame.
+pub(super) fn write(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+    let json = serde_json::to_value(event).map_err(|error| super::encode::unwritable(event, index, &error))?;
     let (field, message) = schema::write(event.event_type(), json);
-    let mut frame = Vec::with_capacity(PREFIX + 12 + message.len());
-    frame.extend([0; PREFIX]);
-    put_varint(&mut frame, u64::from(field) << 3 | 2);
-    put_varint(&mut frame, message.len() as u64);
-    frame.extend_from_slice(&message);
-    let max = u32::MAX as usize;
-    let len = u32::try_from(frame.len() - PREFIX).map_err(|_| LimitExceeded::new(index, Limit::EventBytes, max))?;
-    if let Some(prefix) = frame.first_chunk_mut() {
+    let start = out.len();
+    out.reserve(PREFIX + 12 + message.len());
+    out.extend([0; PREFIX]);
+    put_varint(out, u64::from(field) << 3 | 2);
+    put_varint(out, message.len() as u64);
+    out.extend_from_slice(&message);
+    let len = u32::try_from(out.len() - start - PREFIX)
+        .map_err(|_| LimitExceeded::new(index, Limit::EventBytes, u32::MAX as usize))?;
+    if let Some(prefix) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
         *prefix = len.to_be_bytes();
     }
-    Ok(frame)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -319,6 +305,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::codec::Format;
     use crate::codec::testing::{cut, run, run_in_pieces};
     use crate::error::TruncatedBy;
     use crate::event::{RunErrorEvent, StepStartedEvent};
@@ -373,10 +360,10 @@ mod tests {
     #[test]
     fn t2_a_frame_is_read_in_any_pieces() {
         let frames = [
-            encode_protobuf(&StepStartedEvent::new("s".repeat(300)).into()).unwrap(),
-            encode_protobuf(&RunErrorEvent::new("no").into()).unwrap(),
+            Format::Protobuf.encode(&StepStartedEvent::new("s".repeat(300)).into()).unwrap(),
+            Format::Protobuf.encode(&RunErrorEvent::new("no").into()).unwrap(),
             frame(&field(99, b"")),
-            encode_protobuf(&StepStartedEvent::new("").into()).unwrap(),
+            Format::Protobuf.encode(&StepStartedEvent::new("").into()).unwrap(),
         ]
         .concat();
         let (items, error) = run(ProtobufDecoder::new(), &frames);
@@ -390,7 +377,8 @@ mod tests {
 
     #[test]
     fn t2_an_end_within_a_frame_is_a_truncation() {
-        let frames = [frame(&field(99, b"")), encode_protobuf(&RunErrorEvent::new("no").into()).unwrap()].concat();
+        let frames =
+            [frame(&field(99, b"")), Format::Protobuf.encode(&RunErrorEvent::new("no").into()).unwrap()].concat();
         let first = frame(&field(99, b"")).len();
         for len in 0..frames.len() {
             let (items, error) = run(ProtobufDecoder::new(), &frames[..len]);
@@ -576,8 +564,8 @@ mod tests {
     #[test]
     fn a_frame_beyond_the_limit_is_refused_before_it_is_held() {
         let decoder = || ProtobufDecoder::new().with_limits(Limits { max_event_bytes: 100, ..Limits::default() });
-        let long = encode_protobuf(&StepStartedEvent::new("s".repeat(100)).into()).unwrap();
-        let short = encode_protobuf(&StepStartedEvent::new("s".repeat(80)).into()).unwrap();
+        let long = Format::Protobuf.encode(&StepStartedEvent::new("s".repeat(100)).into()).unwrap();
+        let short = Format::Protobuf.encode(&StepStartedEvent::new("s".repeat(80)).into()).unwrap();
         let bytes = [short, long].concat();
         for pieces in [vec![&bytes[..]], bytes.chunks(1).collect(), bytes.chunks(33).collect()] {
             let (items, error) = run_in_pieces(decoder(), pieces);
