@@ -10,11 +10,11 @@ use crate::error::{Error, SubjectKind};
 use crate::event::{
     ActivityDeltaEvent, ActivitySnapshotEvent, Event, EventType, JsonPatch, Metadata, ReasoningEncryptedValueEvent,
     ReasoningEncryptedValueSubtype, RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent,
-    SubagentFinishedOutcome, SubagentFinishedSuccessOutcome, SubagentStartedEvent, TextMessageRole,
-    TextMessageStartEvent, ToolCallResultEvent, ToolCallStartEvent,
+    SubagentFinishedOutcome, SubagentFinishedSuccessOutcome, SubagentStartedEvent, TextMessageContentEvent,
+    TextMessageRole, TextMessageStartEvent, ToolCallResultEvent, ToolCallStartEvent,
 };
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
-use crate::item::Item;
+use crate::item::{Indexed, Item};
 use crate::message::{
     ActivityMessage, AssistantMessage, Content, DeveloperMessage, FunctionCall, Message, ReasoningMessage,
     SystemMessage, ToolCall, ToolMessage, UserMessage,
@@ -37,9 +37,7 @@ use crate::warning::Warning;
 pub struct Assembler {
     snapshot: Snapshot,
     live: Live,
-    waiting: VecDeque<Item>,
     ready: VecDeque<Update>,
-    ending: Option<RunOutcome>,
     events: u64,
 }
 
@@ -49,7 +47,7 @@ struct Live {
     text: IdMap<Id, OpenMessage>,
     reasoning: IdMap<Id, OpenMessage>,
     calls: IdMap<Id, OpenCall>,
-    brackets: HashMap<(SubjectKind, Arc<str>, Option<SubagentRunId>), u64>,
+    brackets: HashMap<(SubjectKind, Id, Option<SubagentRunId>), u64>,
     /// The calls that the run started, in order, and those among them that were answered.
     started: Vec<ToolCallId>,
     started_set: IdMap<Id, ()>,
@@ -63,6 +61,20 @@ struct Live {
     /// The message that grew last, and the one before it.
     last_grown: Option<u64>,
     state_is_set: bool,
+}
+
+impl Live {
+    /// Forgets what is scoped to the run (rule R6). Done when one ends, so that no table outlives
+    /// its run, and when one begins.
+    fn forget_run(&mut self) {
+        self.text.clear();
+        self.reasoning.clear();
+        self.calls.clear();
+        self.brackets.clear();
+        self.started.clear();
+        self.started_set.clear();
+        self.answered.clear();
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,14 +135,7 @@ impl Assembler {
     /// An assembler of an empty conversation.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            snapshot: Snapshot::default(),
-            live: Live::default(),
-            waiting: VecDeque::new(),
-            ready: VecDeque::new(),
-            ending: None,
-            events: 0,
-        }
+        Self { snapshot: Snapshot::default(), live: Live::default(), ready: VecDeque::new(), events: 0 }
     }
 
     /// An assembler of a conversation that holds these messages, and this state where there is one
@@ -149,92 +154,89 @@ impl Assembler {
         assembler
     }
 
-    /// The conversation as it stands behind everything that was popped.
+    /// The conversation as it stands behind everything that was pushed.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
-    }
-
-    pub(crate) fn push_item(&mut self, item: Item) {
-        self.waiting.push_back(item);
-    }
-
-    /// The active run, if there is one, ends like this once everything pushed is popped.
-    pub(crate) fn end(&mut self, outcome: RunOutcome) {
-        self.ending = Some(outcome);
     }
 
     fn inner(&mut self) -> &mut Inner {
         Arc::make_mut(&mut self.snapshot.0)
     }
 
-    fn update(&mut self, item: Item, change: Change) -> Update {
-        Update { item, snapshot: self.snapshot.clone(), change }
-    }
-
-    fn next_update(&mut self) -> Option<Update> {
-        if let Some(update) = self.ready.pop_front() {
-            return Some(update);
-        }
-        let item = match self.waiting.pop_front() {
-            Some(item) => item,
-            None => {
-                if let Some(outcome) = self.ending.take() {
-                    self.end_run(outcome);
+    /// Applies an item and queues its updates.
+    #[inline]
+    pub(crate) fn push_item(&mut self, item: Item) {
+        let Item::Event(indexed) = &item else {
+            self.queue(item, Change::default());
+            return;
+        };
+        let index = indexed.index().unwrap_or(self.events);
+        self.events = index.saturating_add(1);
+        let change = match &indexed.event {
+            Event::TextMessageContent(event) if event.base.metadata.is_none() => {
+                self.grow(&event.message_id, &event.delta)
+            }
+            event => {
+                let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
+                let change = self.apply(event, &mut warnings);
+                for warning in warnings.list {
+                    self.queue(warning.into(), Change::default());
                 }
-                return None;
+                change
             }
         };
-        let Item::Event(indexed) = &item else { return Some(self.update(item, Change::default())) };
-        let index = indexed.index.unwrap_or(self.events);
-        self.events = index + 1;
-        if let Some(change) = self.grow(&indexed.event) {
-            return Some(self.update(item, change));
-        }
-        let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
-        let change = self.apply(&indexed.event, &mut warnings);
-        if warnings.list.is_empty() {
-            return Some(self.update(item, change));
-        }
-        for warning in warnings.list {
-            let update = self.update(warning.into(), Change::default());
-            self.ready.push_back(update);
-        }
-        let update = self.update(item, change);
-        self.ready.push_back(update);
-        self.ready.pop_front()
+        self.queue(item, change);
     }
 
-    /// The common event: a delta for an open text message, without metadata.
     #[inline]
-    fn grow(&mut self, event: &Event) -> Option<Change> {
-        let Event::TextMessageContent(event) = event else { return None };
-        if event.base.metadata.is_some() || event.delta.is_empty() {
-            return None;
+    fn queue(&mut self, item: Item, change: Change) {
+        self.ready.push_back(Update { item, snapshot: self.snapshot.clone(), change });
+    }
+
+    /// Applies the most common event and queues its update.
+    #[inline(always)]
+    pub(crate) fn push_text_content(&mut self, event: TextMessageContentEvent, index: u64) {
+        self.events = index.saturating_add(1);
+        let change = if event.base.metadata.is_some() {
+            self.extend_text(&event)
+        } else {
+            self.grow(&event.message_id, &event.delta)
+        };
+        self.queue(Item::Event(Indexed::new(event.into(), index)), change);
+    }
+
+    /// A delta without metadata for an open text message.
+    #[inline]
+    fn grow(&mut self, id: &MessageId, delta: &str) -> Change {
+        if delta.is_empty() {
+            return Change::default();
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
         if let Some((key, entry)) = &mut inner.hot {
-            if entry.message.id() == &event.message_id && class_of(&entry.message) == Class::Text {
-                // A twin of the id may be the one that is open; the table knows.
-                if self.live.twins.is_empty() && entry.status == ItemStatus::Streaming {
-                    push_text(&mut Arc::make_mut(entry).message, &event.delta);
-                    return Some(Change { messages: MessageChange::One(*key), ..Change::default() });
-                }
+            // A twin of the id may be the one that is open; the table knows.
+            let is_open = entry.status == ItemStatus::Streaming && self.live.twins.is_empty();
+            if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
+                push_text(&mut entry.message, delta);
+                return Change { messages: MessageChange::One(*key), ..Change::default() };
             }
         }
-        let key = self.live.text.get(event.message_id.id())?.target?;
-        let entry = grown(inner, &mut self.live.last_grown, key)?;
-        push_text(&mut Arc::make_mut(entry).message, &event.delta);
-        Some(Change { messages: MessageChange::One(key), ..Change::default() })
+        let Some(key) = self.live.text.get(id.id()).and_then(|open| open.target) else { return Change::default() };
+        let Some(entry) = grown(inner, &mut self.live.last_grown, key) else { return Change::default() };
+        push_text(&mut entry.message, delta);
+        Change { messages: MessageChange::One(key), ..Change::default() }
+    }
+
+    #[cold]
+    fn extend_text(&mut self, event: &TextMessageContentEvent) -> Change {
+        let open = self.live.text.get(event.message_id.id()).copied();
+        self.extend_message(open, &event.delta, event.base.metadata.as_ref())
     }
 
     fn apply(&mut self, event: &Event, warnings: &mut Warnings) -> Change {
         match event {
             Event::TextMessageStart(event) => self.start_text(event, warnings),
-            Event::TextMessageContent(event) => {
-                let open = self.live.text.get(event.message_id.id()).copied();
-                self.extend_message(open, &event.delta, event.base.metadata.as_ref())
-            }
+            Event::TextMessageContent(event) => self.extend_text(event),
             Event::TextMessageEnd(event) => {
                 let open = self.live.text.remove(event.message_id.id());
                 self.close_message(open, event.base.metadata.as_ref())
@@ -272,20 +274,23 @@ impl Assembler {
             Event::RunStarted(event) => self.start_run(event),
             Event::RunFinished(event) => self.finish_run(event),
             Event::RunError(event) => self.fail_run(event),
-            Event::StepStarted(event) => {
-                self.open_bracket(SubjectKind::Step, &event.step_name, event.subagent_run_id.as_ref(), warnings.event)
-            }
+            Event::StepStarted(event) => self.open_bracket(
+                SubjectKind::Step,
+                Id::new(&event.step_name),
+                event.subagent_run_id.as_ref(),
+                warnings.event,
+            ),
             Event::StepFinished(event) => {
-                self.close_bracket(SubjectKind::Step, &event.step_name, event.subagent_run_id.as_ref())
+                self.close_bracket(SubjectKind::Step, Id::new(&event.step_name), event.subagent_run_id.as_ref())
             }
             Event::ReasoningStart(event) => self.open_bracket(
                 SubjectKind::ReasoningSpan,
-                event.message_id.as_str(),
+                event.message_id.id().clone(),
                 event.subagent_run_id.as_ref(),
                 warnings.event,
             ),
             Event::ReasoningEnd(event) => {
-                self.close_bracket(SubjectKind::ReasoningSpan, event.message_id.as_str(), None)
+                self.close_bracket(SubjectKind::ReasoningSpan, event.message_id.id().clone(), None)
             }
             Event::SubagentStarted(event) => self.start_subagent(event, warnings.event),
             Event::SubagentFinished(event) => {
@@ -296,10 +301,7 @@ impl Assembler {
                 self.end_subagent(&event.subagent_run_id, SubagentStatus::Finished(outcome), result)
             }
             Event::SubagentError(event) => {
-                let status = SubagentStatus::Error {
-                    message: event.message.as_str().into(),
-                    code: event.code.as_deref().map(Into::into),
-                };
+                let status = SubagentStatus::Error { message: event.message.clone(), code: event.code.clone() };
                 self.end_subagent(&event.subagent_run_id, status, None)
             }
             // Nothing of these is part of the conversation; chunks never come this far.
@@ -323,31 +325,30 @@ impl Assembler {
 
     // ---- open items -------------------------------------------------------------------------
 
-    fn open_item(&mut self, kind: SubjectKind, id: &str, owner: Option<&SubagentRunId>, since: u64) -> u64 {
+    fn open_item(&mut self, kind: SubjectKind, id: &Id, owner: Option<&SubagentRunId>, since: u64) -> u64 {
         let seq = self.live.next_seq;
         self.live.next_seq += 1;
         if let Some(run) = self.run() {
-            let item = OpenItem { kind, id: id.into(), owner: owner.cloned(), since };
-            Arc::make_mut(&mut run.open).insert(seq, item);
+            run.open.insert(seq, OpenItem { kind, id: id.clone(), owner: owner.cloned(), since });
         }
         seq
     }
 
     fn close_item(&mut self, seq: u64) {
         if let Some(run) = self.run() {
-            Arc::make_mut(&mut run.open).remove(&seq);
+            run.open.remove(seq);
         }
     }
 
-    fn open_bracket(&mut self, kind: SubjectKind, id: &str, owner: Option<&SubagentRunId>, since: u64) -> Change {
-        let seq = self.open_item(kind, id, owner, since);
+    fn open_bracket(&mut self, kind: SubjectKind, id: Id, owner: Option<&SubagentRunId>, since: u64) -> Change {
+        let seq = self.open_item(kind, &id, owner, since);
         let owner = if kind == SubjectKind::Step { owner.cloned() } else { None };
-        self.live.brackets.insert((kind, id.into(), owner), seq);
+        self.live.brackets.insert((kind, id, owner), seq);
         Change { run: true, ..Change::default() }
     }
 
-    fn close_bracket(&mut self, kind: SubjectKind, id: &str, owner: Option<&SubagentRunId>) -> Change {
-        let Some(seq) = self.live.brackets.remove(&(kind, id.into(), owner.cloned())) else { return Change::default() };
+    fn close_bracket(&mut self, kind: SubjectKind, id: Id, owner: Option<&SubagentRunId>) -> Change {
+        let Some(seq) = self.live.brackets.remove(&(kind, id, owner.cloned())) else { return Change::default() };
         self.close_item(seq);
         Change { run: true, ..Change::default() }
     }
@@ -448,16 +449,18 @@ impl Assembler {
         metadata: Option<&Metadata>,
         since: u64,
     ) -> Change {
-        let seq = self.open_item(kind, id.as_str(), owner, since);
+        let seq = self.open_item(kind, id.id(), owner, since);
         let table = if kind == SubjectKind::TextMessage { &mut self.live.text } else { &mut self.live.reasoning };
         table.insert(id.id().clone(), OpenMessage { target, seq });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
         if created {
             self.live.last_grown = Some(key);
         }
-        if let Some(entry) = self.entry_mut(key) {
-            entry.status = ItemStatus::Streaming;
-            merge_metadata(entry.message.metadata_mut(), metadata);
+        if !created || metadata.is_some() {
+            if let Some(entry) = self.entry_mut(key) {
+                entry.status = ItemStatus::Streaming;
+                merge_metadata(entry.message.metadata_mut(), metadata);
+            }
         }
         Change { messages: MessageChange::One(key), run: true, ..Change::default() }
     }
@@ -469,7 +472,7 @@ impl Assembler {
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
         let Some(entry) = grown(inner, &mut self.live.last_grown, key) else { return Change::default() };
-        let message = &mut Arc::make_mut(entry).message;
+        let message = &mut entry.message;
         if !delta.is_empty() {
             push_text(message, delta);
         }
@@ -489,7 +492,7 @@ impl Assembler {
     }
 
     fn entry_mut(&mut self, key: u64) -> Option<&mut Entry> {
-        entry_mut(self.inner(), key).map(Arc::make_mut)
+        entry_mut(self.inner(), key)
     }
 
     /// The first message with this id.
@@ -525,7 +528,7 @@ impl Assembler {
             Some(place) => place,
             None => self.add_call(event, warnings),
         };
-        let seq = self.open_item(SubjectKind::ToolCall, id.as_str(), event.subagent_run_id.as_ref(), warnings.event);
+        let seq = self.open_item(SubjectKind::ToolCall, id.id(), event.subagent_run_id.as_ref(), warnings.event);
         self.live.calls.insert(id.id().clone(), OpenCall { target: Some((place.message, place.call)), seq });
         self.set_call_status(id, ItemStatus::Streaming);
         if let Some(call) = self.call_mut(place.message, place.call) {
@@ -537,7 +540,7 @@ impl Assembler {
     /// Puts a new call on its assistant message (rule A3).
     fn add_call(&mut self, event: &ToolCallStartEvent, warnings: &mut Warnings) -> CallPlace {
         let mut call =
-            ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.as_str(), Text::new()));
+            ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
         let own = MessageId::from_id(event.tool_call_id.id().clone());
         let parent = match &event.parent_message_id {
@@ -567,7 +570,7 @@ impl Assembler {
         });
         let mut key = 0;
         if let Some(entry) = entry_mut(inner, message) {
-            if let Message::Assistant(message) = &mut Arc::make_mut(entry).message {
+            if let Message::Assistant(message) = &mut entry.message {
                 key = message.tool_calls.get_or_insert_default().push(Arc::new(call));
             }
         }
@@ -592,7 +595,7 @@ impl Assembler {
     fn call_mut(&mut self, message: u64, call: u64) -> Option<&mut ToolCall> {
         let inner = Arc::make_mut(&mut self.snapshot.0);
         let entry = grown(inner, &mut self.live.last_grown, message)?;
-        match &mut Arc::make_mut(entry).message {
+        match &mut entry.message {
             Message::Assistant(message) => message.tool_calls.as_mut()?.get_key_mut(call).map(Arc::make_mut),
             _ => None,
         }
@@ -737,7 +740,7 @@ impl Assembler {
     fn set_activity(&mut self, event: &ActivitySnapshotEvent, warnings: &mut Warnings) -> Change {
         let mut message = ActivityMessage::new(
             event.message_id.clone(),
-            event.activity_type.as_str(),
+            event.activity_type.clone(),
             Arc::new(event.content.clone()),
         );
         message.subagent_run_id = event.subagent_run_id.clone();
@@ -802,7 +805,7 @@ impl Assembler {
         match patched {
             Ok(content) => {
                 held.content = Arc::new(content);
-                held.activity_type = event.activity_type.as_str().into();
+                held.activity_type = event.activity_type.clone();
             }
             Err(error) => {
                 warnings.add(Rule::A5, "/patch", format!("kept activity {id:?} as it was: {error}"));
@@ -826,7 +829,7 @@ impl Assembler {
     }
 
     fn encrypt(&mut self, event: &ReasoningEncryptedValueEvent, warnings: &mut Warnings) -> Change {
-        let value: Arc<str> = event.encrypted_value.as_str().into();
+        let value: Arc<str> = event.encrypted_value.clone();
         let changed = match event.subtype {
             ReasoningEncryptedValueSubtype::ToolCall => {
                 let id = ToolCallId::from_id(event.entity_id.id().clone());
@@ -998,16 +1001,10 @@ impl Assembler {
     // ---- runs and subagents -----------------------------------------------------------------
 
     fn start_run(&mut self, event: &RunStartedEvent) -> Change {
-        self.live.text.clear();
-        self.live.reasoning.clear();
-        self.live.calls.clear();
-        self.live.brackets.clear();
-        self.live.started.clear();
-        self.live.started_set.clear();
-        self.live.answered.clear();
+        self.live.forget_run();
         let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
         run.parent_run_id = event.parent_run_id.clone();
-        run.protocol_version = event.protocol_version.as_deref().map(Into::into);
+        run.protocol_version = event.protocol_version.clone();
         let mut change = Change { run: true, ..Change::default() };
         let inner = self.inner();
         let rest = Arc::make_mut(&mut inner.rest);
@@ -1055,6 +1052,7 @@ impl Assembler {
             run.result = event.result.clone().map(Arc::new);
             run.usage = event.usage.as_deref().map(Into::into);
         }
+        self.live.forget_run();
         Change { run: true, ..Change::default() }
     }
 
@@ -1064,10 +1062,7 @@ impl Assembler {
             self.rest().runs.push(Arc::new(Run::new(None, None)));
         }
         let usage = event.usage.as_deref().map(Into::into);
-        let change = self.end_run(RunOutcome::Error {
-            message: event.message.as_str().into(),
-            code: event.code.as_deref().map(Into::into),
-        });
+        let change = self.end_run(RunOutcome::Error { message: event.message.clone(), code: event.code.clone() });
         if let (Some(run), Some(usage)) = (self.run(), usage) {
             run.usage = Some(usage);
         }
@@ -1075,7 +1070,7 @@ impl Assembler {
     }
 
     /// Ends the latest run out of turn; what it has open is abandoned (rule R5).
-    fn end_run(&mut self, outcome: RunOutcome) -> Change {
+    pub(crate) fn end_run(&mut self, outcome: RunOutcome) -> Change {
         let late_failure = matches!(outcome, RunOutcome::Error { .. });
         if !self.snapshot.run().is_some_and(|run| run.is_running() || late_failure) {
             return Change::default();
@@ -1091,10 +1086,7 @@ impl Assembler {
         for id in calls {
             self.set_call_status(&id, ItemStatus::Abandoned);
         }
-        self.live.text.clear();
-        self.live.reasoning.clear();
-        self.live.calls.clear();
-        self.live.brackets.clear();
+        self.live.forget_run();
         if let Some(run) = self.run() {
             run.outcome = outcome;
             let running: Vec<u64> = run
@@ -1113,11 +1105,11 @@ impl Assembler {
     }
 
     fn start_subagent(&mut self, event: &SubagentStartedEvent, since: u64) -> Change {
-        self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.as_str(), None, since);
+        self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.id().clone(), None, since);
         let subagent = Subagent {
             subagent_run_id: event.subagent_run_id.clone(),
-            name: event.name.as_str().into(),
-            description: event.description.as_deref().map(Into::into),
+            name: event.name.clone(),
+            description: event.description.clone(),
             parent_subagent_run_id: event.parent_subagent_run_id.clone(),
             parent_tool_call_id: event.parent_tool_call_id.clone(),
             parent_message_id: event.parent_message_id.clone(),
@@ -1132,7 +1124,7 @@ impl Assembler {
     }
 
     fn end_subagent(&mut self, id: &SubagentRunId, status: SubagentStatus, result: Option<Arc<Value>>) -> Change {
-        self.close_bracket(SubjectKind::Subagent, id.as_str(), None);
+        self.close_bracket(SubjectKind::Subagent, id.id().clone(), None);
         let key = self.snapshot.0.rest.subagents.get(id.id()).copied();
         if let Some((run, key)) = self.run().zip(key) {
             if let Some(subagent) = run.subagents.get_key_mut(key) {
@@ -1154,12 +1146,12 @@ impl<I: Into<Item>> Machine<I> for Assembler {
     }
 
     fn pop(&mut self) -> Option<Update> {
-        self.next_update()
+        self.ready.pop_front()
     }
 
     /// Never fails; a run that is still active is truncated from then on (rule R8).
     fn finish(&mut self) -> Result<(), Error> {
-        self.end(RunOutcome::Truncated);
+        self.end_run(RunOutcome::Truncated);
         Ok(())
     }
 
@@ -1171,7 +1163,7 @@ impl<I: Into<Item>> Machine<I> for Assembler {
     }
 
     fn ready(&self) -> usize {
-        self.ready.len().saturating_add(self.waiting.len())
+        self.ready.len()
     }
 }
 
@@ -1181,7 +1173,7 @@ fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
 
 fn new_text_message(event: &TextMessageStartEvent) -> Message {
     let id = event.message_id.clone();
-    let name: Option<Arc<str>> = event.name.as_deref().map(Into::into);
+    let name: Option<Arc<str>> = event.name.clone();
     let subagent_run_id = event.subagent_run_id.clone();
     match event.role_or_default() {
         TextMessageRole::Assistant => Message::Assistant(AssistantMessage {
@@ -1249,23 +1241,23 @@ fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
     inner.messages.push(Arc::new(Entry { message, status }))
 }
 
-fn entry_mut(inner: &mut Inner, key: u64) -> Option<&mut Arc<Entry>> {
+fn entry_mut(inner: &mut Inner, key: u64) -> Option<&mut Entry> {
     match &mut inner.hot {
         Some((hot, entry)) if *hot == key => Some(entry),
-        _ => inner.messages.get_key_mut(key),
+        _ => inner.messages.get_key_mut(key).map(Arc::make_mut),
     }
 }
 
 /// The entry of a message that grows. One that grows twice in a row leaves the list for a place of
 /// its own; with messages that take turns, moving them would cost more than it saves.
 #[inline]
-fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, key: u64) -> Option<&'i mut Arc<Entry>> {
+fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, key: u64) -> Option<&'i mut Entry> {
     let is_hot = inner.hot.as_ref().is_some_and(|(hot, _)| *hot == key);
     if !is_hot && *last_grown == Some(key) {
         cool(inner);
         let slot = inner.messages.get_key_mut(key)?;
         let entry = std::mem::replace(slot, Entry::placeholder());
-        inner.hot = Some((key, entry));
+        inner.hot = Some((key, Arc::unwrap_or_clone(entry)));
     }
     *last_grown = Some(key);
     entry_mut(inner, key)
@@ -1275,7 +1267,7 @@ fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, key: u64) -> Op
 fn cool(inner: &mut Inner) {
     if let Some((key, entry)) = inner.hot.take() {
         if let Some(slot) = inner.messages.get_key_mut(key) {
-            *slot = entry;
+            *slot = Arc::new(entry);
         }
     }
 }
@@ -1289,7 +1281,7 @@ fn rebuild_indices(inner: &mut Inner) {
     for (key, entry) in inner.messages.iter_keys() {
         let entry = match hot {
             Some((hot, entry)) if *hot == key => entry,
-            _ => entry,
+            _ => &**entry,
         };
         rest.index.insert_first(entry.message.id().id(), key);
         let Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. }) = &entry.message else { continue };
