@@ -1,7 +1,8 @@
 //! Protobuf against npm `@ag-ui/proto` 1.0.0: what it writes is read here, what is written here is
 //! read there, byte for byte, for all event types.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 #![cfg(feature = "protobuf")]
 
 use std::collections::BTreeSet;
@@ -12,7 +13,10 @@ use ag_ui_stream::codec::{Format, ProtobufDecoder};
 use ag_ui_stream::{Error, Event, EventType, Raw, RawItem};
 use serde_json::{Value, json};
 
-mod support;
+mod support {
+    #![allow(unreachable_pub, reason = "each test has its own copy")]
+    pub mod node;
+}
 
 use support::node::{ask, interop};
 

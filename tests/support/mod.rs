@@ -8,7 +8,6 @@ use ag_ui_stream::machine::{Enforcer, Machine};
 use ag_ui_stream::{Error, Event, Item, Warning};
 use serde_json::{Value, json};
 
-pub mod node;
 pub mod verified;
 
 /// What a machine gave, and how it ended.

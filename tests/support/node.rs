@@ -1,6 +1,9 @@
 //! Runs the scripts of `tests/interop`, where Node and the packages that they compare with are
 //! there.
 
+#![allow(unreachable_pub, reason = "each test has its own copy")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
