@@ -234,10 +234,6 @@ impl<R: RawEvent> Machine<R> for Compat {
         self.ready.len()
     }
 
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
     fn finish(&mut self) -> Result<(), Error> {
         Ok(())
     }
