@@ -1,0 +1,3 @@
+mod input;
+mod text;
+fn main() {}
