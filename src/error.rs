@@ -424,6 +424,8 @@ impl fmt::Display for Truncated {
                 self.events,
                 crate::wire::excerpt(run, 80)
             )?,
+            // A decoder knows of no runs.
+            None if self.by == TruncatedBy::Partial => write!(f, " after {} events", self.events)?,
             None => write!(f, " after {} events, before any run began", self.events)?,
         }
         for (at, (subject, history)) in self.open.iter().enumerate() {

@@ -5,11 +5,17 @@
 #[macro_use]
 mod macros;
 
+#[cfg(any(feature = "sse", feature = "json-lines", feature = "protobuf"))]
+pub mod codec;
 pub mod event;
 pub mod machine;
 pub mod message;
 pub mod snapshot;
+#[cfg(feature = "stream")]
+pub mod stream;
 
+#[cfg(feature = "stream")]
+mod agent;
 mod error;
 mod id;
 mod input;
@@ -21,6 +27,8 @@ mod version;
 mod warning;
 mod wire;
 
+#[cfg(feature = "stream")]
+pub use agent::{Agent, AgentError, AgentExt, BoxError, RawEventStream, Replay, agent_fn};
 pub use error::{
     Error, History, Limit, LimitExceeded, Malformed, Subject, SubjectKind, Truncated, TruncatedBy, Violation,
 };
@@ -33,6 +41,8 @@ pub use item::{Indexed, Item};
 pub use limits::Limits;
 pub use message::Message;
 pub use rule::Rule;
+#[cfg(feature = "stream")]
+pub use stream::EventStreamExt;
 pub use version::PROTOCOL_VERSION;
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};

@@ -15,7 +15,7 @@ pub struct Warning {
     pub rule: Rule,
     /// The index of the input event, from 0.
     pub event: u64,
-    /// Its type as it was sent, known or not.
+    /// Its type as it was sent, known or not; empty for a frame that is no event.
     pub event_type: String,
     /// The JSON pointer of what it is about; empty for the event as a whole.
     pub path: String,
@@ -35,7 +35,10 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} (event {})", self.rule, self.event_type, self.event)?;
+        match self.event_type.as_str() {
+            "" => write!(f, "{}: event {}", self.rule, self.event)?,
+            event_type => write!(f, "{}: {event_type} (event {})", self.rule, self.event)?,
+        }
         if !self.path.is_empty() {
             write!(f, " {}", self.path)?;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Machine;
+use super::{Cut, Machine};
 use crate::error::{Error, SubjectKind};
 use crate::event::{
     ActivityDeltaEvent, ActivitySnapshotEvent, Event, EventType, JsonPatch, Metadata, ReasoningEncryptedValueEvent,
@@ -1161,6 +1161,17 @@ impl<I: Into<Item>> Machine<I> for Assembler {
     fn finish(&mut self) -> Result<(), Error> {
         self.end(RunOutcome::Truncated);
         Ok(())
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        self.end_run(match cut {
+            Cut::Truncated => RunOutcome::Truncated,
+            Cut::Rejected => RunOutcome::Rejected,
+        });
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len().saturating_add(self.waiting.len())
     }
 }
 

@@ -1,61 +1,468 @@
-//! The compatibility boundary (rules B1 to B3).
+//! The compatibility boundary: shapes that the protocol has retired, translated (rules B1 to B3).
 
+use core::fmt;
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fmt;
-
-use serde_json::Value;
 
 use super::Machine;
 use crate::error::Error;
 use crate::id::{IdGenerator, RandomIds};
-use crate::wire::raw::RawItem;
+use crate::limits::Limits;
+use crate::rule::Rule;
+use crate::warning::Warning;
+use crate::wire::excerpt;
+use crate::wire::node::{Node, Str};
+use crate::wire::raw::{Owned, Raw, RawEvent, RawItem};
 
-/// Translates retired shapes.
+/// Translates what older producers still send into what AG-UI 1.0 describes (rules B1 to B3).
+///
+/// In: any [`RawEvent`]. Out, for each: a [`Warning`] for every translation, in the order below,
+/// then the event, in the form it came in.
+/// 1. B1: a THINKING event becomes the reasoning event in its place, with a generated id.
+/// 2. B2: `null` becomes absence, in these fields and no others: `rawEvent`; `parentMessageId` of
+///    TOOL_CALL_START and TOOL_CALL_CHUNK; `outcome` of RUN_FINISHED; `result` of RUN_FINISHED and
+///    SUBAGENT_FINISHED; in the input of RUN_STARTED `forwardedProps`, `parameters` of a tool and
+///    `payload` of a resume entry; and `metadata` of a media part, there and in
+///    MESSAGES_SNAPSHOT.
+/// 3. B3: a `binary` part in those messages becomes an image, audio, video or document part by
+///    its MIME type: `data` before `url`, `filename` into `metadata`. Where the same part stands
+///    beside it already, the old one is taken out. One that has only an id stays, for enforcement
+///    to remove.
+///
+/// Everything else passes through unchanged, also what is malformed: that is for enforcement to
+/// say. Typed events have no old shapes. Halves of surrogate pairs survive a translation (E11).
+///
+/// # Errors
+/// None.
+///
+/// # Cost
+/// Text is searched for the few words that an old shape needs, and parsed only if there is one;
+/// text and values that are owned already are moved through.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::machine::Compat;
+/// use ag_ui_stream::{Raw, RawItem, Rule, SequentialIds};
+///
+/// let mut compat = Compat::with_ids(SequentialIds::new("thought-"));
+/// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#);
+///
+/// let Some(RawItem::Warning(warning)) = compat.pop() else { panic!() };
+/// assert_eq!(warning.rule, Rule::B1);
+/// let Some(RawItem::Event { raw: Raw::Text(text), index: 0 }) = compat.pop() else { panic!() };
+/// assert_eq!(text, r#"{"type":"REASONING_MESSAGE_START","messageId":"thought-1","role":"reasoning"}"#);
+/// ```
 pub struct Compat {
-    _ids: Box<dyn IdGenerator>,
+    ids: Box<dyn IdGenerator>,
+    limits: Limits,
+    /// The index of the next event, where it has none of its own.
+    next: u64,
+    /// The ids of the THINKING span and of the THINKING message that are open.
+    span: Option<String>,
+    message: Option<String>,
     ready: VecDeque<RawItem>,
 }
 
-impl fmt::Debug for Compat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compat").finish_non_exhaustive()
+impl Compat {
+    /// A boundary with [`RandomIds`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_ids(RandomIds::new())
+    }
+
+    /// A boundary that takes the ids it needs from here (rule B1).
+    #[must_use]
+    pub fn with_ids(ids: impl IdGenerator + 'static) -> Self {
+        Self {
+            ids: Box::new(ids),
+            limits: Limits::default(),
+            next: 0,
+            span: None,
+            message: None,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The same with other bounds. An event beyond them is not translated; enforcement, given the
+    /// same bounds, rejects it.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Takes the next event: [`Machine::push`], which cannot fail here.
+    pub fn push(&mut self, input: impl RawEvent) {
+        match input.own() {
+            Owned::Event(raw, index) => {
+                let index = index.unwrap_or(self.next);
+                self.next = index + 1;
+                let raw = self.translate(raw, index);
+                self.ready.push_back(RawItem::Event { raw, index });
+            }
+            Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
+        }
+    }
+
+    /// The next item that is ready: [`Machine::pop`], whatever the input.
+    pub fn pop(&mut self) -> Option<RawItem> {
+        self.ready.pop_front()
+    }
+
+    fn translate(&mut self, raw: Raw, index: u64) -> Raw {
+        let translated = match &raw {
+            Raw::Text(text) => self.translate_text(text, index).map(Raw::Text),
+            Raw::Bytes(bytes) => core::str::from_utf8(bytes)
+                .ok()
+                .and_then(|text| self.translate_text(text, index))
+                .map(|text| Raw::Bytes(text.into_bytes())),
+            Raw::Value(value) if may_be_retired(value) => Node::from_value(value, self.limits.depth())
+                .and_then(|mut node| self.translate_node(&mut node, index).then(|| node.to_value()).flatten())
+                .map(Raw::Value),
+            Raw::Value(_) | Raw::Event(_) => None,
+        };
+        translated.unwrap_or(raw)
+    }
+
+    fn translate_text(&mut self, text: &str, index: u64) -> Option<String> {
+        if !needs_translation(text) || text.len() > self.limits.max_event_bytes {
+            return None;
+        }
+        let mut node = Node::parse(text, self.limits.depth()).ok()?;
+        self.translate_node(&mut node, index).then(|| node.to_text())
+    }
+
+    /// Whether there was anything to translate; with a warning for each that there was.
+    fn translate_node(&mut self, node: &mut Node<'_>, index: u64) -> bool {
+        let Node::Object(members) = node else { return false };
+        let Some(sent_as) = string(members, "type").map(|text| text.as_str().to_owned()) else { return false };
+        let mut notes = Notes(Vec::new());
+        self.translate_thinking(members, &sent_as, &mut notes);
+        notes.drop_null(members, "rawEvent", "");
+        match sent_as.as_str() {
+            "TOOL_CALL_START" | "TOOL_CALL_CHUNK" => notes.drop_null(members, "parentMessageId", ""),
+            "RUN_FINISHED" => {
+                notes.drop_null(members, "outcome", "");
+                notes.drop_null(members, "result", "");
+            }
+            "SUBAGENT_FINISHED" => notes.drop_null(members, "result", ""),
+            "MESSAGES_SNAPSHOT" => translate_messages(members, "", &mut notes),
+            "RUN_STARTED" => {
+                if let Some(Node::Object(input)) = get_mut(members, "input") {
+                    notes.drop_null(input, "forwardedProps", "/input");
+                    notes.drop_null_in_each(input, "tools", "parameters");
+                    notes.drop_null_in_each(input, "resume", "payload");
+                    translate_messages(input, "/input", &mut notes);
+                }
+            }
+            _ => {}
+        }
+        let changed = !notes.0.is_empty();
+        for (rule, path, message) in notes.0 {
+            self.ready.push_back(RawItem::Warning(Warning::new(rule, index, &sent_as, path, message)));
+        }
+        changed
+    }
+
+    /// Rule B1.
+    fn translate_thinking(&mut self, members: &mut Members<'_>, sent_as: &str, notes: &mut Notes) {
+        let ids = &mut self.ids;
+        // What it becomes; the id; the event that should have come before, if it did not.
+        let (becomes, id, missing) = match sent_as {
+            "THINKING_START" => ("REASONING_START", self.span.insert(ids.next_id()).clone(), None),
+            "THINKING_END" => match self.span.take() {
+                Some(id) => ("REASONING_END", id, None),
+                None => ("REASONING_END", ids.next_id(), Some("THINKING_START")),
+            },
+            "THINKING_TEXT_MESSAGE_START" => {
+                ("REASONING_MESSAGE_START", self.message.insert(ids.next_id()).clone(), None)
+            }
+            "THINKING_TEXT_MESSAGE_CONTENT" => match &self.message {
+                Some(id) => ("REASONING_MESSAGE_CONTENT", id.clone(), None),
+                None => ("REASONING_MESSAGE_CONTENT", ids.next_id(), Some("THINKING_TEXT_MESSAGE_START")),
+            },
+            "THINKING_TEXT_MESSAGE_END" => match self.message.take() {
+                Some(id) => ("REASONING_MESSAGE_END", id, None),
+                None => ("REASONING_MESSAGE_END", ids.next_id(), Some("THINKING_TEXT_MESSAGE_START")),
+            },
+            _ => return,
+        };
+        let mut message = format!("translated to {becomes} with the generated id {:?}", excerpt(&id, 80));
+        if let Some(missing) = missing {
+            message.push_str(&format!(", which nothing opened, as no {missing} came before"));
+        }
+        set(members, "type", Str::borrowed(becomes));
+        set(members, "messageId", owned(id));
+        if becomes == "REASONING_MESSAGE_START" {
+            set(members, "role", Str::borrowed("reasoning"));
+        }
+        if becomes == "REASONING_START" {
+            match remove(members, "title") {
+                None | Some(Node::Null) => {}
+                Some(Node::String(title)) => {
+                    message.push_str(&format!("; its title {:?} is lost", excerpt(title.as_str(), 80)));
+                }
+                Some(_) => message.push_str("; its title is lost"),
+            }
+        }
+        notes.0.push((Rule::B1, String::new(), message));
     }
 }
 
 impl Default for Compat {
     fn default() -> Self {
-        Self::with_ids(RandomIds::new())
+        Self::new()
     }
 }
 
-impl Compat {
-    /// With ids from this generator.
-    pub fn with_ids(ids: impl IdGenerator + 'static) -> Self {
-        Self { _ids: Box::new(ids), ready: VecDeque::new() }
-    }
-
-    pub(crate) fn needs_translation(_: &str) -> bool {
-        false
-    }
-
-    pub(crate) fn may_concern(_: &Value) -> bool {
-        false
+impl fmt::Debug for Compat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compat")
+            .field("limits", &self.limits)
+            .field("next", &self.next)
+            .field("span", &self.span)
+            .field("message", &self.message)
+            .field("ready", &self.ready)
+            .finish_non_exhaustive()
     }
 }
 
-impl Machine<RawItem> for Compat {
+impl<R: RawEvent> Machine<R> for Compat {
     type Output = RawItem;
 
-    fn push(&mut self, input: RawItem) -> Result<(), Error> {
-        self.ready.push_back(input);
+    fn push(&mut self, input: R) -> Result<(), Error> {
+        Compat::push(self, input);
         Ok(())
     }
 
     fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop_front()
+        Compat::pop(self)
     }
 
     fn finish(&mut self) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// Whether JSON text may have a retired shape in it: each has one of these words. It says no only
+/// where there is none.
+#[inline]
+pub(crate) fn needs_translation(text: &str) -> bool {
+    text.contains("null") || text.contains("THINKING") || text.contains("binary") || has_escaped_letters(text)
+}
+
+/// Letters in their escaped form, `\u0041`: nobody writes them so, but a word in that form is the
+/// same word.
+#[inline]
+fn has_escaped_letters(text: &str) -> bool {
+    text.contains("\\u00")
+        && text.split("\\u00").skip(1).any(|rest| matches!(rest.as_bytes().first(), Some(b'4'..=b'7')))
+}
+
+/// The same for a value, by a look at its members alone.
+pub(crate) fn may_be_retired(value: &serde_json::Value) -> bool {
+    let serde_json::Value::Object(members) = value else { return false };
+    let deep = match members.get("type").and_then(serde_json::Value::as_str) {
+        Some("RUN_STARTED" | "MESSAGES_SNAPSHOT") => true,
+        Some(name) => name.starts_with("THINKING"),
+        None => false,
+    };
+    deep || members.values().any(serde_json::Value::is_null)
+}
+
+/// Rules B2 and B3 for the `messages` of this object.
+fn translate_messages(members: &mut Members<'_>, path: &str, notes: &mut Notes) {
+    let Some(Node::Array(messages)) = get_mut(members, "messages") else { return };
+    for (at, message) in messages.iter_mut().enumerate() {
+        let Node::Object(message) = message else { continue };
+        let Some(Node::Array(parts)) = get_mut(message, "content") else { continue };
+        translate_parts(parts, &format!("{path}/messages/{at}/content"), notes);
+    }
+}
+
+fn translate_parts(parts: &mut Vec<Node<'_>>, path: &str, notes: &mut Notes) {
+    let mut repeated = Vec::new();
+    for at in 0..parts.len() {
+        let path = format!("{path}/{at}");
+        match parts.get(at).and_then(Binary::of) {
+            Some(binary) if parts.iter().any(|part| binary.is_repeated_in(part)) => {
+                let message = format!("removed a binary part: the {} part beside it says the same", binary.becomes);
+                notes.0.push((Rule::B3, path, message));
+                repeated.push(at);
+            }
+            Some(binary) => {
+                notes.0.push((Rule::B3, path, binary.message()));
+                let (becomes, source) = (binary.becomes, binary.source);
+                if let Some(Node::Object(members)) = parts.get_mut(at) {
+                    to_media(members, becomes, source);
+                }
+            }
+            None => {
+                if let Some(Node::Object(members)) = parts.get_mut(at) {
+                    if let Some("image" | "audio" | "video" | "document") = string(members, "type").map(Str::as_str) {
+                        notes.drop_null(members, "metadata", &path);
+                    }
+                }
+            }
+        }
+    }
+    for at in repeated.into_iter().rev() {
+        parts.remove(at);
+    }
+}
+
+/// A `binary` part that can be translated, as it is before (rule B3).
+struct Binary<'n> {
+    becomes: &'static str,
+    source: &'static str,
+    value: &'n str,
+    mime_type: &'n str,
+    filename: Option<&'n str>,
+    /// What has no place in the new part.
+    lost: Vec<&'static str>,
+}
+
+impl<'n> Binary<'n> {
+    fn of(part: &'n Node<'_>) -> Option<Self> {
+        let Node::Object(members) = part else { return None };
+        // An empty string is no data and no address, as older consumers saw it.
+        let text = |key| string(members, key).map(Str::as_str).filter(|text| !text.is_empty());
+        if text("type") != Some("binary") {
+            return None;
+        }
+        let mime_type = string(members, "mimeType")?.as_str();
+        let (source, value) = match (text("data"), text("url")) {
+            (Some(data), _) => ("data", data),
+            (None, Some(url)) => ("url", url),
+            (None, None) => return None,
+        };
+        let filename = text("filename");
+        let mut lost = Vec::new();
+        if source == "data" && text("url").is_some() {
+            lost.push("url");
+        }
+        if text("id").is_some() {
+            lost.push("id");
+        }
+        if filename.is_some() && !matches!(get(members, "metadata"), None | Some(Node::Null | Node::Object(_))) {
+            lost.push("filename");
+        }
+        Some(Self { becomes: media_type(mime_type), source, value, mime_type, filename, lost })
+    }
+
+    /// Whether this part is what it would become: producers in transition send both.
+    fn is_repeated_in(&self, part: &Node<'_>) -> bool {
+        let Node::Object(members) = part else { return false };
+        let is =
+            |members: &Members<'_>, key, text: &str| string(members, key).is_some_and(|found| found.as_str() == text);
+        let Some(Node::Object(source)) = get(members, "source") else { return false };
+        let has_filename = |filename: &str| match get(members, "metadata") {
+            Some(Node::Object(metadata)) => is(metadata, "filename", filename),
+            _ => false,
+        };
+        is(members, "type", self.becomes)
+            && is(source, "type", self.source)
+            && is(source, "value", self.value)
+            && is(source, "mimeType", self.mime_type)
+            && self.filename.is_none_or(has_filename)
+    }
+
+    fn message(&self) -> String {
+        let mut message = format!("translated a binary part to {} with its {}", self.becomes, self.source);
+        if !self.lost.is_empty() {
+            message.push_str(&format!("; lost: {}", self.lost.join(", ")));
+        }
+        message
+    }
+}
+
+fn media_type(mime_type: &str) -> &'static str {
+    let family = mime_type.split('/').next().unwrap_or_default();
+    ["image", "audio", "video"].into_iter().find(|known| family.eq_ignore_ascii_case(known)).unwrap_or("document")
+}
+
+fn to_media(members: &mut Members<'_>, becomes: &'static str, source: &'static str) {
+    let value = remove(members, source);
+    let mime_type = remove(members, "mimeType");
+    let filename = remove(members, "filename");
+    let filename = filename.filter(|name| matches!(name, Node::String(name) if !name.as_str().is_empty()));
+    for key in ["data", "url", "id"] {
+        remove(members, key);
+    }
+    set(members, "type", Str::borrowed(becomes));
+    let mut from = vec![(Str::borrowed("type"), Node::String(Str::borrowed(source)))];
+    from.extend(value.map(|value| (Str::borrowed("value"), value)));
+    from.extend(mime_type.map(|mime_type| (Str::borrowed("mimeType"), mime_type)));
+    set_node(members, "source", Node::Object(from));
+    let metadata = match (remove(members, "metadata"), filename) {
+        (None | Some(Node::Null), Some(filename)) => Some(Node::Object(vec![(Str::borrowed("filename"), filename)])),
+        (Some(Node::Object(mut metadata)), Some(filename)) if get(&metadata, "filename").is_none() => {
+            metadata.push((Str::borrowed("filename"), filename));
+            Some(Node::Object(metadata))
+        }
+        (metadata, _) => metadata.filter(|metadata| !matches!(metadata, Node::Null)),
+    };
+    if let Some(metadata) = metadata {
+        set_node(members, "metadata", metadata);
+    }
+}
+
+/// What was translated: the rule, the path and what there is to say.
+struct Notes(Vec<(Rule, String, String)>);
+
+impl Notes {
+    /// Rule B2 for one field of the object at `path`.
+    fn drop_null(&mut self, members: &mut Members<'_>, key: &'static str, path: &str) {
+        if let Some(Node::Null) = get(members, key) {
+            remove(members, key);
+            self.0.push((Rule::B2, format!("{path}/{key}"), format!("`{key}: null` was read as no `{key}` at all")));
+        }
+    }
+
+    /// The same for each object of a list in the input of a run.
+    fn drop_null_in_each(&mut self, input: &mut Members<'_>, list: &'static str, key: &'static str) {
+        let Some(Node::Array(elements)) = get_mut(input, list) else { return };
+        for (at, element) in elements.iter_mut().enumerate() {
+            if let Node::Object(members) = element {
+                self.drop_null(members, key, &format!("/input/{list}/{at}"));
+            }
+        }
+    }
+}
+
+type Members<'a> = Vec<(Str<'a>, Node<'a>)>;
+
+fn get<'n, 'a>(members: &'n Members<'a>, key: &str) -> Option<&'n Node<'a>> {
+    members.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value)
+}
+
+fn get_mut<'n, 'a>(members: &'n mut Members<'a>, key: &str) -> Option<&'n mut Node<'a>> {
+    members.iter_mut().find(|(name, _)| name.as_str() == key).map(|(_, value)| value)
+}
+
+fn string<'n, 'a>(members: &'n Members<'a>, key: &str) -> Option<&'n Str<'a>> {
+    match get(members, key) {
+        Some(Node::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn remove<'a>(members: &mut Members<'a>, key: &str) -> Option<Node<'a>> {
+    let at = members.iter().position(|(name, _)| name.as_str() == key)?;
+    Some(members.remove(at).1)
+}
+
+fn set<'a>(members: &mut Members<'a>, key: &'static str, text: Str<'a>) {
+    set_node(members, key, Node::String(text));
+}
+
+fn set_node<'a>(members: &mut Members<'a>, key: &'static str, node: Node<'a>) {
+    match get_mut(members, key) {
+        Some(held) => *held = node,
+        None => members.push((Str::borrowed(key), node)),
+    }
+}
+
+fn owned<'a>(text: String) -> Str<'a> {
+    Str { text: Cow::Owned(text), ..Str::borrowed("") }
 }

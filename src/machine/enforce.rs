@@ -233,6 +233,10 @@ impl<R: RawEvent> Machine<R> for Enforcer {
         self.ready.pop_front()
     }
 
+    fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -53,7 +53,7 @@ use crate::wire::scan::join;
 /// input there is only the warning (C11).
 ///
 /// # Ending
-/// [`finish`](Machine::finish) never fails and synthesizes no event (C11): an item that chunks
+/// [`finish`](Expander::finish) never fails and synthesizes no event (C11): an item that chunks
 /// left open is open in a truncated run.
 ///
 /// # Errors
@@ -522,6 +522,10 @@ impl<I: Into<Item>> Machine<I> for Expander {
 
     fn pop(&mut self) -> Option<Item> {
         self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {

@@ -324,8 +324,7 @@ impl Items {
             ReasoningEncryptedValueSubtype::Message => match self.messages.get(&event.entity_id) {
                 Some(target) => agree(Some(target), SubjectKind::TextMessage, tag, Rule::O6, place),
                 None => {
-                    let target = self.reasoning.get(&event.entity_id);
-                    agree(target, SubjectKind::ReasoningMessage, tag, Rule::O6, place)
+                    agree(self.reasoning.get(&event.entity_id), SubjectKind::ReasoningMessage, tag, Rule::O6, place)
                 }
             },
         }
@@ -499,9 +498,13 @@ fn foreign<K: Key, L: Lives>(
     rule: Rule,
     place: Place,
 ) -> Error {
-    Violation::new(rule, place.index, place.sent_as, name_of(entry.owner.as_ref()), name_of(tag))
-        .about(entry.subject(kind), entry.history(kind))
-        .into()
+    let mut violation = Violation::new(rule, place.index, place.sent_as, name_of(entry.owner.as_ref()), name_of(tag))
+        .about(entry.subject(kind), entry.history(kind));
+    // Where nobody spoke of this kind, the owner comes from the kind that shares it.
+    if let (Life::Never, Some(sibling)) = (entry.life.of(kind), L::sibling(kind)) {
+        violation.others = vec![(entry.subject(sibling), entry.history(sibling))];
+    }
+    violation.into()
 }
 
 /// A tool call and the message that carries it have two owners (O4).

@@ -19,6 +19,9 @@
 //! ```
 
 use crate::error::Error;
+use crate::item::Item;
+use crate::snapshot::Update;
+use crate::wire::raw::RawEvent;
 
 mod assemble;
 mod compat;
@@ -52,9 +55,70 @@ pub trait Machine<I> {
     /// The next output that is ready.
     fn pop(&mut self) -> Option<Self::Output>;
 
+    /// How many outputs are sure to be popped before the next input: no more than there are, maybe
+    /// fewer.
+    fn ready(&self) -> usize {
+        0
+    }
+
     /// Says that no input follows. To be called once.
     ///
     /// # Errors
     /// Where the input may not end here (rule R8).
     fn finish(&mut self) -> Result<(), Error>;
+
+    /// Says that the input was cut off, where it has no proper end for [`finish`](Machine::finish)
+    /// to judge. To be called once everything was popped; it gives no outputs.
+    fn cut(&mut self, cut: Cut) {
+        let _ = cut;
+    }
+}
+
+/// How the input of a machine was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// The source failed, or a stage before found it truncated: so is the run that was active
+    /// (rule R8).
+    Truncated,
+    /// A stage before rejected an event.
+    Rejected,
+}
+
+/// The trait's methods on the machine itself, so that a caller need not say which input it means.
+macro_rules! inherent {
+    ($($machine:ty: $input:path as $any:ty => $output:ty;)*) => {$(
+        impl $machine {
+            /// Takes the next input: [`Machine::push`].
+            ///
+            /// # Errors
+            /// Those of the machine; what it gave before the fault is still to be popped.
+            #[inline]
+            pub fn push(&mut self, input: impl $input) -> Result<(), Error> {
+                Machine::push(self, input)
+            }
+
+            /// The next output that is ready: [`Machine::pop`].
+            #[inline]
+            pub fn pop(&mut self) -> Option<$output> {
+                Machine::<$any>::pop(self)
+            }
+
+            /// Says that no input follows: [`Machine::finish`].
+            ///
+            /// # Errors
+            /// Where the input may not end here (rule R8).
+            pub fn finish(&mut self) -> Result<(), Error> {
+                Machine::<$any>::finish(self)
+            }
+        }
+    )*};
+}
+
+inherent! {
+    Enforcer: RawEvent as &str => Item;
+    Expander: Into<Item> as Item => Item;
+    Verifier: Into<Item> as Item => Item;
+    Assembler: Into<Item> as Item => Update;
+    EventPipeline: RawEvent as &str => Item;
+    Pipeline: RawEvent as &str => Update;
 }

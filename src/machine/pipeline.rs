@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::{Assembler, Compat, Enforcer, Expander, Machine, Strictness, Verifier};
+use super::compat::{may_be_retired, needs_translation};
+use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
 use crate::error::Error;
 use crate::id::IdGenerator;
 use crate::item::{Indexed, Item};
@@ -116,7 +117,7 @@ struct Intake {
 impl Intake {
     fn new(limits: Limits, strictness: Strictness, compat: Option<Compat>) -> Self {
         Self {
-            compat,
+            compat: compat.map(|compat| compat.with_limits(limits)),
             enforcer: Enforcer::with_limits(limits),
             expander: Expander::new(),
             verifier: Verifier::with_strictness(strictness),
@@ -135,7 +136,7 @@ impl Intake {
             (Body::Text(text), Some(index)) => self.translate(Raw::Text(text.to_owned()), index, give),
             (Body::Bytes(bytes), Some(index)) => self.translate(Raw::Bytes(bytes.to_vec()), index, give),
             (Body::Value(value), index) => {
-                if self.compat.as_ref().is_some_and(|_| Compat::may_concern(value)) {
+                if self.compat.is_some() && may_be_retired(value) {
                     let index = index.unwrap_or(self.enforcer.events());
                     return self.translate(Raw::Value(value.clone()), index, give);
                 }
@@ -156,7 +157,7 @@ impl Intake {
         if let Some(indexed) = self.enforcer.read_fast(text) {
             return self.accept(indexed, give);
         }
-        if self.compat.is_some() && Compat::needs_translation(text) {
+        if self.compat.is_some() && needs_translation(text) {
             return self.translate(Raw::Text(text.to_owned()), self.enforcer.events(), give);
         }
         self.enforce(text, give)
@@ -164,12 +165,11 @@ impl Intake {
 
     fn translate(&mut self, raw: Raw, index: u64, give: &mut impl FnMut(Item)) -> Result<(), Error> {
         let Some(compat) = &mut self.compat else { return self.enforce(RawItem::Event { raw, index }, give) };
-        compat.push(RawItem::Event { raw, index })?;
-        let mut translated = Vec::new();
-        while let Some(item) = Machine::<RawItem>::pop(compat) {
-            translated.push(item);
+        compat.push(RawItem::Event { raw, index });
+        while let Some(item) = self.compat.as_mut().and_then(Compat::pop) {
+            self.enforce(item, give)?;
         }
-        translated.into_iter().try_for_each(|item| self.enforce(item, give))
+        Ok(())
     }
 
     fn enforce<R: RawEvent>(&mut self, raw: R, give: &mut impl FnMut(Item)) -> Result<(), Error> {
@@ -211,8 +211,8 @@ impl Intake {
     #[inline]
     fn verify(&mut self, indexed: Indexed, give: &mut impl FnMut(Item)) -> Result<(), Error> {
         let checked = self.verifier.check(&indexed, &mut self.warnings);
-        for warning in self.warnings.drain(..) {
-            give(Item::Warning(warning));
+        if !self.warnings.is_empty() {
+            self.warnings.drain(..).for_each(|warning| give(Item::Warning(warning)));
         }
         checked?;
         give(Item::Event(indexed));
@@ -244,7 +244,7 @@ impl Intake {
 /// A delta costs one pass over its text, and its own length; a snapshot costs one pointer.
 ///
 /// ```
-/// use ag_ui_stream::machine::{Machine, Pipeline};
+/// use ag_ui_stream::machine::Pipeline;
 ///
 /// let mut pipeline = Pipeline::new();
 /// for event in [
@@ -253,11 +253,11 @@ impl Intake {
 ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
 /// ] {
 ///     pipeline.push(event)?;
-///     while let Some(update) = Machine::<&str>::pop(&mut pipeline) {
+///     while let Some(update) = pipeline.pop() {
 ///         println!("{:?}", update.message());
 ///     }
 /// }
-/// Machine::<&str>::finish(&mut pipeline)?;
+/// pipeline.finish()?;
 /// assert_eq!(pipeline.snapshot().message("m").unwrap().text().unwrap(), "Hello");
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
@@ -310,11 +310,19 @@ impl<R: RawEvent> Machine<R> for Pipeline {
         Machine::<Item>::pop(&mut self.assembler)
     }
 
+    fn ready(&self) -> usize {
+        Machine::<Item>::ready(&self.assembler)
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         let assembler = &mut self.assembler;
         let finished = self.intake.finish(&mut |item| assembler.push_item(item));
         self.assembler.end(RunOutcome::Truncated);
         finished
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        Machine::<Item>::cut(&mut self.assembler, cut);
     }
 }
 
@@ -365,6 +373,10 @@ impl<R: RawEvent> Machine<R> for EventPipeline {
     #[inline]
     fn pop(&mut self) -> Option<Item> {
         self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {

@@ -42,10 +42,13 @@ impl Life {
 
 /// The lives of one entry: a single one, or one for each kind that shares the owner.
 pub(crate) trait Lives: Copy + Default {
-    /// The kinds of things that have one, in a fixed order.
+    /// The life of the thing of this kind.
     fn of(self, kind: SubjectKind) -> Life;
 
     fn of_mut(&mut self, kind: SubjectKind) -> &mut Life;
+
+    /// The kind that shares the owner with this one.
+    fn sibling(kind: SubjectKind) -> Option<SubjectKind>;
 
     /// Notes that a list of messages, or an event without START and END, named the thing.
     fn name(&mut self, at: u64);
@@ -60,6 +63,10 @@ impl Lives for Life {
     #[inline]
     fn of_mut(&mut self, _: SubjectKind) -> &mut Life {
         self
+    }
+
+    fn sibling(_: SubjectKind) -> Option<SubjectKind> {
+        None
     }
 
     fn name(&mut self, at: u64) {
@@ -85,6 +92,13 @@ impl Lives for Reasoning {
     #[inline]
     fn of_mut(&mut self, kind: SubjectKind) -> &mut Life {
         if kind == SubjectKind::ReasoningSpan { &mut self.span } else { &mut self.message }
+    }
+
+    fn sibling(kind: SubjectKind) -> Option<SubjectKind> {
+        Some(match kind {
+            SubjectKind::ReasoningSpan => SubjectKind::ReasoningMessage,
+            _ => SubjectKind::ReasoningSpan,
+        })
     }
 
     fn name(&mut self, at: u64) {

@@ -437,6 +437,10 @@ impl<I: Into<Item>> Machine<I> for Verifier {
         self.ready.pop_front()
     }
 
+    fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         let run_id = match &self.phase {
             Phase::Finished(..) | Phase::Failed(..) => return Ok(()),

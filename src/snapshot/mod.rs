@@ -13,6 +13,7 @@ use crate::item::Item;
 use crate::message::{Message, ToolCall};
 use crate::warning::Warning;
 
+mod changed;
 pub(crate) mod index;
 mod list;
 pub(crate) mod run;
@@ -20,6 +21,7 @@ mod text;
 
 use index::Index;
 
+pub use changed::Changed;
 pub use list::{Iter, List};
 pub use run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 pub use text::{Chunks, Text};

@@ -56,20 +56,14 @@ impl<'a> Fields<'a> {
         }
         loop {
             scanner.skip_whitespace();
-            let key = scanner.plain_string()?;
+            let bit = key(&mut scanner)?;
             scanner.skip_whitespace();
-            if !scanner.take(b':') {
+            if fields.seen & bit != 0 {
                 return None;
             }
-            scanner.skip_whitespace();
-            let (bit, target) = match key {
-                "type" => (TYPE, &mut fields.event_type),
-                "messageId" => (MESSAGE_ID, &mut fields.message_id),
-                "delta" => {
-                    if fields.seen & DELTA != 0 {
-                        return None;
-                    }
-                    fields.seen |= DELTA;
+            fields.seen |= bit;
+            let target = match bit {
+                DELTA => {
                     fields.delta = match scanner.plain_string() {
                         Some(plain) => Cow::Borrowed(plain),
                         None if scanner.peek() == Some(b'"') => {
@@ -77,41 +71,37 @@ impl<'a> Fields<'a> {
                         }
                         None => return None,
                     };
-                    if after_value(&mut scanner)? {
-                        continue;
-                    }
-                    break;
+                    None
                 }
-                "subagentRunId" => (SUBAGENT_RUN_ID, &mut fields.subagent_run_id),
-                "timestamp" => {
-                    if fields.seen & TIMESTAMP != 0 || !matches!(scanner.peek(), Some(b'-' | b'0'..=b'9')) {
+                TIMESTAMP => {
+                    if !matches!(scanner.peek(), Some(b'-' | b'0'..=b'9')) {
                         return None;
                     }
-                    fields.seen |= TIMESTAMP;
                     fields.timestamp = scanner.number().ok()?.parse().ok()?;
                     if fields.timestamp.unsigned_abs() >= 1 << 53 {
                         return None;
                     }
-                    if after_value(&mut scanner)? {
-                        continue;
-                    }
-                    break;
+                    None
                 }
-                "toolCallId" => (TOOL_CALL_ID, &mut fields.tool_call_id),
-                "toolCallName" => (TOOL_CALL_NAME, &mut fields.tool_call_name),
-                "parentMessageId" => (PARENT_MESSAGE_ID, &mut fields.parent_message_id),
-                "role" => (ROLE, &mut fields.role),
-                "name" => (NAME, &mut fields.name),
-                "stepName" => (STEP_NAME, &mut fields.step_name),
-                _ => return None,
+                TYPE => Some(&mut fields.event_type),
+                MESSAGE_ID => Some(&mut fields.message_id),
+                SUBAGENT_RUN_ID => Some(&mut fields.subagent_run_id),
+                TOOL_CALL_ID => Some(&mut fields.tool_call_id),
+                TOOL_CALL_NAME => Some(&mut fields.tool_call_name),
+                PARENT_MESSAGE_ID => Some(&mut fields.parent_message_id),
+                ROLE => Some(&mut fields.role),
+                NAME => Some(&mut fields.name),
+                _ => Some(&mut fields.step_name),
             };
-            if fields.seen & bit != 0 {
-                return None;
+            if let Some(target) = target {
+                *target = scanner.plain_string()?;
             }
-            fields.seen |= bit;
-            *target = scanner.plain_string()?;
-            if !after_value(&mut scanner)? {
+            scanner.skip_whitespace();
+            if scanner.take(b'}') {
                 break;
+            }
+            if !scanner.take(b',') {
+                return None;
             }
         }
         scanner.skip_whitespace();
@@ -129,17 +119,46 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether another member follows; `None` where the object is no object.
+/// The bit of a known key; steps over it and its colon.
 #[inline]
-fn after_value(scanner: &mut Scanner<'_>) -> Option<bool> {
+fn key(scanner: &mut Scanner<'_>) -> Option<u16> {
+    // Compact text first: a look at two letters, and one comparison.
+    let compact = match (scanner.peek_at(1)?, scanner.peek_at(2)?) {
+        (b'm', _) => scanner.take_all(b"\"messageId\":").then_some(MESSAGE_ID),
+        (b'd', _) => scanner.take_all(b"\"delta\":").then_some(DELTA),
+        (b't', b'y') => scanner.take_all(b"\"type\":").then_some(TYPE),
+        (b't', b'i') => scanner.take_all(b"\"timestamp\":").then_some(TIMESTAMP),
+        (b's', b'u') => scanner.take_all(b"\"subagentRunId\":").then_some(SUBAGENT_RUN_ID),
+        (b's', _) => scanner.take_all(b"\"stepName\":").then_some(STEP_NAME),
+        (b't', _) if scanner.take_all(b"\"toolCallId\":") => Some(TOOL_CALL_ID),
+        (b't', _) => scanner.take_all(b"\"toolCallName\":").then_some(TOOL_CALL_NAME),
+        (b'p', _) => scanner.take_all(b"\"parentMessageId\":").then_some(PARENT_MESSAGE_ID),
+        (b'r', _) => scanner.take_all(b"\"role\":").then_some(ROLE),
+        (b'n', _) => scanner.take_all(b"\"name\":").then_some(NAME),
+        _ => return None,
+    };
+    compact.or_else(|| spaced_key(scanner))
+}
+
+/// The same where there is a space before the colon.
+#[cold]
+fn spaced_key(scanner: &mut Scanner<'_>) -> Option<u16> {
+    let bit = match scanner.plain_string()? {
+        "type" => TYPE,
+        "messageId" => MESSAGE_ID,
+        "delta" => DELTA,
+        "subagentRunId" => SUBAGENT_RUN_ID,
+        "timestamp" => TIMESTAMP,
+        "toolCallId" => TOOL_CALL_ID,
+        "toolCallName" => TOOL_CALL_NAME,
+        "parentMessageId" => PARENT_MESSAGE_ID,
+        "role" => ROLE,
+        "name" => NAME,
+        "stepName" => STEP_NAME,
+        _ => return None,
+    };
     scanner.skip_whitespace();
-    if scanner.take(b',') {
-        Some(true)
-    } else if scanner.take(b'}') {
-        Some(false)
-    } else {
-        None
-    }
+    scanner.take(b':').then_some(bit)
 }
 
 /// The event, if it is one that needs no more than this.

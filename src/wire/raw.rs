@@ -22,6 +22,32 @@ pub enum Raw {
     Event(Event),
 }
 
+macro_rules! raw_from {
+    ($($type:ty, $value:ident => $raw:expr;)*) => {$(
+        impl From<$type> for Raw {
+            fn from($value: $type) -> Self {
+                $raw
+            }
+        }
+    )*};
+}
+
+raw_from! {
+    &str, text => Raw::Text(text.to_owned());
+    String, text => Raw::Text(text);
+    &String, text => Raw::Text(text.clone());
+    Box<str>, text => Raw::Text(text.into_string());
+    Arc<str>, text => Raw::Text((*text).to_owned());
+    Cow<'_, str>, text => Raw::Text(text.into_owned());
+    &[u8], bytes => Raw::Bytes(bytes.to_vec());
+    Vec<u8>, bytes => Raw::Bytes(bytes);
+    &Vec<u8>, bytes => Raw::Bytes(bytes.clone());
+    Value, value => Raw::Value(value);
+    &Value, value => Raw::Value(value.clone());
+    Event, event => Raw::Event(event);
+    &Event, event => Raw::Event(event.clone());
+}
+
 /// What the compatibility boundary gives: raw events in their place, and warnings.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -40,6 +66,7 @@ pub enum RawItem {
 /// A raw event as a stage looks at it.
 #[derive(Debug)]
 #[doc(hidden)]
+#[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
 pub enum Body<'a> {
     /// JSON text.
     Text(&'a str),
@@ -61,43 +88,74 @@ pub trait RawEvent: sealed::Sealed {
     /// Shows the event, with its index where it already has one.
     #[doc(hidden)]
     fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T;
+
+    /// Gives the event away; what is owned already is moved, not copied.
+    #[doc(hidden)]
+    fn own(self) -> Owned;
 }
+
+/// A raw event that a stage owns.
+#[derive(Debug)]
+#[doc(hidden)]
+#[allow(unnameable_types, reason = "only a sealed trait speaks of it")]
+pub enum Owned {
+    /// An event, with its index where it already has one.
+    Event(Raw, Option<u64>),
+    /// A warning on its way through.
+    Warning(Warning),
+}
+
+/// A raw event that does not know its place in the input: all but [`RawItem`], which has been
+/// through a stage.
+#[doc(hidden)]
+#[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
+pub trait Unplaced: RawEvent {}
 
 pub(crate) mod sealed {
     /// Keeps [`RawEvent`](super::RawEvent) closed.
+    #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
     pub trait Sealed {}
 }
 
 macro_rules! raw_events {
-    ($($type:ty, $self:ident => $body:expr;)*) => {$(
+    ($($type:ty, $self:ident => $body:expr, $raw:expr;)*) => {$(
         impl sealed::Sealed for $type {}
+
+        impl Unplaced for $type {}
 
         impl RawEvent for $type {
             #[inline]
             fn view<T>($self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
                 see($body, None)
             }
+
+            #[inline]
+            fn own($self) -> Owned {
+                Owned::Event($raw, None)
+            }
         }
     )*};
 }
 
 raw_events! {
-    &str, self => Body::Text(self);
-    String, self => Body::Text(&self);
-    &String, self => Body::Text(self);
-    Box<str>, self => Body::Text(&self);
-    Arc<str>, self => Body::Text(&self);
-    Cow<'_, str>, self => Body::Text(&self);
-    &[u8], self => Body::Bytes(self);
-    Vec<u8>, self => Body::Bytes(&self);
-    &Vec<u8>, self => Body::Bytes(self);
-    Value, self => Body::Value(&self);
-    &Value, self => Body::Value(self);
-    Event, self => Body::Event(self);
-    &Event, self => Body::Event(self.clone());
+    &str, self => Body::Text(self), Raw::Text(self.to_owned());
+    String, self => Body::Text(&self), Raw::Text(self);
+    &String, self => Body::Text(self), Raw::Text(self.clone());
+    Box<str>, self => Body::Text(&self), Raw::Text(self.into());
+    Arc<str>, self => Body::Text(&self), Raw::Text(self.as_ref().to_owned());
+    Cow<'_, str>, self => Body::Text(&self), Raw::Text(self.into_owned());
+    &[u8], self => Body::Bytes(self), Raw::Bytes(self.to_vec());
+    Vec<u8>, self => Body::Bytes(&self), Raw::Bytes(self);
+    &Vec<u8>, self => Body::Bytes(self), Raw::Bytes(self.clone());
+    Value, self => Body::Value(&self), Raw::Value(self);
+    &Value, self => Body::Value(self), Raw::Value(self.clone());
+    Event, self => Body::Event(self), Raw::Event(self);
+    &Event, self => Body::Event(self.clone()), Raw::Event(self.clone());
 }
 
 impl sealed::Sealed for Raw {}
+
+impl Unplaced for Raw {}
 
 impl RawEvent for Raw {
     fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
@@ -108,6 +166,10 @@ impl RawEvent for Raw {
             Raw::Event(event) => see(Body::Event(event), None),
         }
     }
+
+    fn own(self) -> Owned {
+        Owned::Event(self, None)
+    }
 }
 
 impl sealed::Sealed for RawItem {}
@@ -117,6 +179,13 @@ impl RawEvent for RawItem {
         match self {
             RawItem::Event { raw, index } => raw.view(|body, _| see(body, Some(index))),
             RawItem::Warning(warning) => see(Body::Warning(warning), None),
+        }
+    }
+
+    fn own(self) -> Owned {
+        match self {
+            RawItem::Event { raw, index } => Owned::Event(raw, Some(index)),
+            RawItem::Warning(warning) => Owned::Warning(warning),
         }
     }
 }

@@ -112,23 +112,38 @@ impl<'a> Scanner<'a> {
     #[inline]
     fn string_run(&self) -> usize {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        self.at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
+        self.at + run_of_text(rest)
     }
 
     /// A string without escapes, borrowed; `None` (and no movement) where it is not one.
     #[inline]
     pub(crate) fn plain_string(&mut self) -> Option<&'a str> {
-        if self.peek() != Some(b'"') {
-            return None;
-        }
-        let start = self.at + 1;
-        let rest = self.bytes.get(start..)?;
-        let len = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f))?;
+        let rest = self.bytes.get(self.at..)?;
+        let [b'"', rest @ ..] = rest else { return None };
+        let len = run_of_text(rest);
         if rest.get(len) != Some(&b'"') {
             return None;
         }
+        let start = self.at + 1;
         self.at = start + len + 1;
         self.text.get(start..start + len)
+    }
+
+    /// Steps over these bytes, if they are next.
+    #[inline]
+    pub(crate) fn take_all<const N: usize>(&mut self, bytes: &[u8; N]) -> bool {
+        // Of a length known beforehand: a comparison or two, no loop.
+        let found = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>()) == Some(bytes);
+        if found {
+            self.at += N;
+        }
+        found
+    }
+
+    /// The byte at a distance.
+    #[inline]
+    pub(crate) fn peek_at(&self, distance: usize) -> Option<u8> {
+        self.bytes.get(self.at + distance).copied()
     }
 
     /// A string; the scanner stands on its opening quote.
@@ -224,6 +239,33 @@ impl<'a> Scanner<'a> {
         }
         Ok(unit)
     }
+}
+
+/// How many bytes stand before the first that ends or interrupts a string: a quote, a backslash or
+/// a control character.
+///
+/// Eight bytes at a time: in a word, a byte is below `n` where subtracting `n` borrows into its
+/// highest bit and that bit was not set before.
+#[inline]
+fn run_of_text(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let is_below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGHS;
+    let mut len = 0;
+    let mut rest = bytes;
+    while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        let quote = is_below(word ^ (ONES * u64::from(b'"')), 1);
+        let backslash = is_below(word ^ (ONES * u64::from(b'\\')), 1);
+        let found = quote | backslash | is_below(word, 0x20);
+        // A borrow can mark bytes behind the first hit, never before it.
+        if found != 0 {
+            return len + (found.trailing_zeros() / 8) as usize;
+        }
+        len += 8;
+        rest = behind;
+    }
+    len + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
 }
 
 /// The character of a surrogate pair.

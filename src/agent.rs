@@ -1,0 +1,314 @@
+//! Something that can run an agent.
+
+use core::error::Error as StdError;
+use core::fmt;
+use core::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::{self, Stream, StreamExt};
+
+use crate::error::Error;
+use crate::input::RunAgentInput;
+use crate::machine::{Pipeline, PipelineBuilder};
+use crate::stream::{EventStreamExt, Events, RawInput, Snapshots, Updates};
+use crate::wire::Raw;
+
+/// What running an agent gives: its raw events, as they come.
+///
+/// A stream that any method of [`EventStreamExt`] takes.
+pub type RawEventStream = Pin<Box<dyn Stream<Item = Result<Raw, AgentError>> + Send>>;
+
+/// Something that can run an agent and give its raw events: a connection to a server, a program
+/// of your own, a recording.
+///
+/// It is object safe: an application can hold a `Box<dyn Agent>` and put another in its place for
+/// a test. [`AgentExt`] has the way from here to events and conversations. Implemented for:
+///
+/// - closures from the input to a future of a stream ([`agent_fn`] helps to write them);
+/// - [`Replay`], events that are there already;
+/// - `Box<dyn Agent>`, `&dyn Agent` and any [`Arc`] of an agent.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::{Agent, AgentError, AgentExt, RawEventStream, Replay, RunAgentInput};
+/// use futures::TryStreamExt;
+///
+/// /// Tries another agent where the first cannot be reached.
+/// struct Fallback(Box<dyn Agent>, Box<dyn Agent>);
+///
+/// #[async_trait::async_trait]
+/// impl Agent for Fallback {
+///     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+///         match self.0.run(input.clone()).await {
+///             Ok(events) => Ok(events),
+///             Err(_) => self.1.run(input).await,
+///         }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ag_ui_stream::Error<AgentError>> {
+/// let down = Replay::unreachable("connection refused");
+/// let recorded = Replay::new([r#"{"type":"RUN_ERROR","message":"overloaded"}"#]);
+/// let agent = Fallback(Box::new(down), Box::new(recorded));
+///
+/// let input = RunAgentInput::new("thread", "run", []);
+/// let updates: Vec<_> = agent.updates(input).await?.try_collect().await?;
+/// assert_eq!(updates[0].snapshot().run().unwrap().outcome.as_str(), "error");
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait Agent: Send + Sync {
+    /// Starts a run, and gives its events as soon as they come.
+    ///
+    /// To drop the stream is to give the run up.
+    ///
+    /// # Errors
+    /// Where the run cannot be started. What fails later is the last item of the stream.
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError>;
+}
+
+/// From an [`Agent`] to events and conversations, with one call.
+///
+/// The conversation begins with the messages and the state of the input. Both that the agent
+/// cannot be run and that its stream fails are [`Error::Source`].
+pub trait AgentExt: Agent {
+    /// Runs the agent: each event with the conversation behind it, as
+    /// [`EventStreamExt::updates`] gives them.
+    fn updates(
+        &self,
+        input: RunAgentInput,
+    ) -> impl Future<Output = Result<Updates<RawEventStream>, Error<AgentError>>> + Send {
+        async move {
+            let pipeline = history_of(&input).build();
+            Ok(self.run(input).await.map_err(Error::Source)?.updates_with(pipeline))
+        }
+    }
+
+    /// Runs the agent: the conversation each time that it changed, as
+    /// [`EventStreamExt::snapshots`] gives them.
+    fn snapshots(
+        &self,
+        input: RunAgentInput,
+    ) -> impl Future<Output = Result<Snapshots<RawEventStream>, Error<AgentError>>> + Send {
+        async move {
+            let pipeline = history_of(&input).build();
+            Ok(self.run(input).await.map_err(Error::Source)?.snapshots_with(pipeline))
+        }
+    }
+
+    /// Runs the agent: its events, verified and expanded, as [`EventStreamExt::events`] gives
+    /// them.
+    fn events(
+        &self,
+        input: RunAgentInput,
+    ) -> impl Future<Output = Result<Events<RawEventStream>, Error<AgentError>>> + Send {
+        async move { Ok(self.run(input).await.map_err(Error::Source)?.events()) }
+    }
+}
+
+impl<A: Agent + ?Sized> AgentExt for A {}
+
+fn history_of(input: &RunAgentInput) -> PipelineBuilder {
+    let builder = Pipeline::builder().history(input.messages.iter().cloned());
+    match &input.state {
+        Some(state) => builder.state(state.clone()),
+        None => builder,
+    }
+}
+
+#[async_trait]
+impl<F, Fut, S> Agent for F
+where
+    F: Fn(RunAgentInput) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<S, AgentError>> + Send,
+    S: Stream<Item: RawInput<Raw: Into<Raw>, Error: Into<BoxError>>> + Send + 'static,
+{
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+        let events = self(input).await?;
+        Ok(events.map(into_raw).boxed())
+    }
+}
+
+fn into_raw<R: RawInput<Raw: Into<Raw>, Error: Into<BoxError>>>(item: R) -> Result<Raw, AgentError> {
+    match item.into_result() {
+        Ok(raw) => Ok(raw.into()),
+        Err(Error::Source(error)) => Err(AgentError::new(error)),
+        Err(Error::Malformed(error)) => Err(AgentError::new(*error)),
+        Err(Error::Violation(error)) => Err(AgentError::new(*error)),
+        Err(Error::Truncated(error)) => Err(AgentError::new(*error)),
+        Err(Error::LimitExceeded(error)) => Err(AgentError::new(*error)),
+    }
+}
+
+/// Gives a closure back as it is, and tells the compiler that it is an [`Agent`]: the types of its
+/// argument and of its error need not be written then.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent};
+/// use ag_ui_stream::{Agent, AgentExt, Event, RunAgentInput, agent_fn};
+/// use futures::{TryStreamExt, stream};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ag_ui_stream::Error<ag_ui_stream::AgentError>> {
+/// let agent: Box<dyn Agent> = Box::new(agent_fn(|input| async move {
+///     Ok(stream::iter([
+///         Event::from(RunStartedEvent::new(input.thread_id.clone(), input.run_id.clone())),
+///         Event::from(RunFinishedEvent::new(input.thread_id, input.run_id)),
+///     ]))
+/// }));
+/// let events: Vec<_> = agent.events(RunAgentInput::new("thread", "run", [])).await?.try_collect().await?;
+/// assert_eq!(events.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub fn agent_fn<F, Fut, S>(run: F) -> F
+where
+    F: Fn(RunAgentInput) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<S, AgentError>> + Send,
+    S: Stream<Item: RawInput<Raw: Into<Raw>, Error: Into<BoxError>>> + Send + 'static,
+{
+    run
+}
+
+#[async_trait]
+impl Agent for Box<dyn Agent + '_> {
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+        (**self).run(input).await
+    }
+}
+
+#[async_trait]
+impl Agent for &(dyn Agent + '_) {
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+        (**self).run(input).await
+    }
+}
+
+#[async_trait]
+impl<A: Agent + ?Sized> Agent for Arc<A> {
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+        (**self).run(input).await
+    }
+}
+
+/// An agent that gives events which are there already, the same in each run: a recording, or a
+/// test's.
+///
+/// It does not look at its input; what it gives carries the ids that it was made with.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::{AgentExt, Error, Replay, RunAgentInput};
+/// use futures::StreamExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let agent = Replay::new([r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#]).failing("connection reset");
+/// let mut events = agent.events(RunAgentInput::new("t", "r", [])).await.unwrap();
+/// assert!(events.next().await.unwrap().is_ok());
+/// assert!(matches!(events.next().await, Some(Err(Error::Source(error))) if error.to_string() == "connection reset"));
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Replay {
+    opens: Result<Arc<[Raw]>, AgentError>,
+    fails: Option<AgentError>,
+}
+
+impl Replay {
+    /// An agent that gives these events, then ends.
+    pub fn new(events: impl IntoIterator<Item: Into<Raw>>) -> Self {
+        Self { opens: Ok(events.into_iter().map(Into::into).collect()), fails: None }
+    }
+
+    /// An agent that cannot be run.
+    pub fn unreachable(error: impl Into<BoxError>) -> Self {
+        Self { opens: Err(AgentError::new(error)), fails: None }
+    }
+
+    /// The same, with this error behind the events.
+    #[must_use]
+    pub fn failing(self, error: impl Into<BoxError>) -> Self {
+        Self { fails: Some(AgentError::new(error)), ..self }
+    }
+}
+
+#[async_trait]
+impl Agent for Replay {
+    async fn run(&self, _: RunAgentInput) -> Result<RawEventStream, AgentError> {
+        let events = self.opens.clone()?;
+        let events = (0..events.len()).filter_map(move |index| events.get(index).cloned());
+        Ok(stream::iter(events.map(Ok).chain(self.fails.clone().map(Err))).boxed())
+    }
+}
+
+/// An error of any type.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Why an agent could not be run, or why its stream broke off: the error of whatever runs it.
+///
+/// It shows as that error does, and has the same cause. A clone shares it.
+#[derive(Clone)]
+pub struct AgentError(Arc<dyn StdError + Send + Sync>);
+
+impl AgentError {
+    /// An error of an agent, from any error, or from a text.
+    pub fn new(error: impl Into<BoxError>) -> Self {
+        match error.into().downcast::<Self>() {
+            Ok(error) => *error,
+            Err(error) => Self(Arc::from(error)),
+        }
+    }
+
+    /// The error itself.
+    #[must_use]
+    pub fn get_ref(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.0
+    }
+
+    /// The error itself, if it is of this type.
+    #[must_use]
+    pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
+        self.0.downcast_ref()
+    }
+}
+
+impl fmt::Debug for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl StdError for AgentError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
+}
+
+impl From<BoxError> for AgentError {
+    fn from(error: BoxError) -> Self {
+        Self::new(error)
+    }
+}
+
+macro_rules! agent_error_from {
+    ($($type:ty),*) => {$(
+        impl From<$type> for AgentError {
+            fn from(error: $type) -> Self {
+                Self::new(error)
+            }
+        }
+    )*};
+}
+
+agent_error_from!(&str, String, std::io::Error, serde_json::Error);

@@ -1,0 +1,317 @@
+//! JSON Lines: <https://jsonlines.org>.
+
+use super::{Completeness, Ready};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::machine::Machine;
+use crate::wire::{Raw, RawItem};
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Finds the events in a stream of JSON Lines: a file of a recorded run, or the output of a
+/// program.
+///
+/// In: bytes, cut anywhere. Out, in order: each line, as [`Raw::Bytes`] in its place.
+///
+/// - Lines end with LF or CR LF; a leading byte order mark is ignored.
+/// - Blank lines are skipped, and white space before a value; neither takes memory.
+/// - The line is not looked into: what is no event is for enforcement to reject (rule E9).
+///
+/// # Ending
+/// The last line may lack its line end where it is one whole JSON value. Anything less is
+/// [`Error::Truncated`] (rule T1a).
+///
+/// # Errors
+/// [`Error::LimitExceeded`] for a line longer than [`Limits::max_event_bytes`], before the memory
+/// is taken. What came before it is still to be popped.
+///
+/// # Cost
+/// Each byte is looked at once and copied once, whatever the pieces.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::codec::JsonLinesDecoder;
+/// use ag_ui_stream::{Raw, RawItem};
+///
+/// let mut decoder = JsonLinesDecoder::new();
+/// decoder.push(b"{\"type\":\"RUN_ERROR\"}\r\n\r\n{\"type\"")?;
+/// let line = b"{\"type\":\"RUN_ERROR\"}";
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(line.to_vec()), index: 0 }));
+/// assert_eq!(decoder.pop(), None);
+/// assert!(decoder.finish().unwrap_err().is_truncated());
+/// # Ok::<(), ag_ui_stream::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct JsonLinesDecoder {
+    max: usize,
+    /// How much of a leading byte order mark was seen; `None` behind the start of the stream.
+    bom: Option<usize>,
+    line: Vec<u8>,
+    ready: Ready,
+    ended: bool,
+    #[cfg(test)]
+    looked_at: usize,
+}
+
+impl Default for JsonLinesDecoder {
+    fn default() -> Self {
+        Self {
+            max: Limits::default().max_event_bytes,
+            bom: Some(0),
+            line: Vec::new(),
+            ready: Ready::default(),
+            ended: false,
+            #[cfg(test)]
+            looked_at: 0,
+        }
+    }
+}
+
+impl JsonLinesDecoder {
+    /// A decoder with the default [`Limits`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with other bounds.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.max = limits.max_event_bytes;
+        self
+    }
+
+    /// How many events came so far; the index of the next one.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.ready.frames
+    }
+
+    /// What is held of a line that is not whole yet.
+    #[must_use]
+    pub fn partial(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Takes the next piece of the stream.
+    ///
+    /// # Errors
+    /// [`Error::LimitExceeded`]; the decoder is then done, and what follows is ignored.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if self.ended {
+            return Ok(());
+        }
+        let pushed = self.take(bytes);
+        self.ended = pushed.is_err();
+        pushed
+    }
+
+    /// The next event that is ready.
+    pub fn pop(&mut self) -> Option<RawItem> {
+        self.ready.pop()
+    }
+
+    /// Says that the stream has ended.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] where it ended within an event (rule T1a).
+    pub fn finish(&mut self) -> Result<(), Error> {
+        if core::mem::replace(&mut self.ended, true) || self.line.is_empty() {
+            return Ok(());
+        }
+        if Completeness::of(&self.line) != Completeness::Whole {
+            return Err(self.ready.truncated());
+        }
+        self.end_line();
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let mut rest = bytes;
+        while let Some(seen) = self.bom {
+            match rest {
+                [] => return Ok(()),
+                [first, after @ ..] if BOM.get(seen) == Some(first) => {
+                    self.count(1);
+                    self.bom = (seen + 1 < BOM.len()).then_some(seen + 1);
+                    rest = after;
+                }
+                _ => {
+                    self.bom = None;
+                    self.append(BOM.get(..seen).unwrap_or_default())?;
+                }
+            }
+        }
+        while !rest.is_empty() {
+            if self.line.is_empty() {
+                let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
+                self.count(blank);
+                rest = rest.get(blank..).unwrap_or_default();
+            }
+            let end = memchr::memchr(b'\n', rest);
+            let (text, tail) = rest.split_at(end.unwrap_or(rest.len()));
+            self.append(text)?;
+            self.count(text.len());
+            rest = tail;
+            if let [_, tail @ ..] = tail {
+                self.count(1);
+                self.end_line();
+                rest = tail;
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, text: &[u8]) -> Result<(), Error> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let beyond = (self.line.len() + text.len()).saturating_sub(self.max);
+        // A CR may yet turn out to be part of the line end.
+        if beyond > usize::from(text.ends_with(b"\r")) {
+            return Err(self.ready.too_long(self.max));
+        }
+        self.line.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn end_line(&mut self) {
+        let mut line = core::mem::take(&mut self.line);
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        if !line.is_empty() {
+            self.ready.event(Raw::Bytes(line));
+        }
+    }
+
+    #[cfg(test)]
+    fn count(&mut self, bytes: usize) {
+        self.looked_at += bytes;
+    }
+
+    #[cfg(not(test))]
+    #[inline]
+    #[allow(clippy::unused_self, reason = "counts in tests only")]
+    fn count(&mut self, _: usize) {}
+}
+
+impl<B: AsRef<[u8]>> Machine<B> for JsonLinesDecoder {
+    type Output = RawItem;
+
+    fn push(&mut self, input: B) -> Result<(), Error> {
+        JsonLinesDecoder::push(self, input.as_ref())
+    }
+
+    fn pop(&mut self) -> Option<RawItem> {
+        JsonLinesDecoder::pop(self)
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        JsonLinesDecoder::finish(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::codec::testing::{cut, run, run_in_pieces, texts};
+    use crate::error::TruncatedBy;
+
+    #[test]
+    fn lines_end_with_lf_or_crlf_and_blank_ones_are_skipped() {
+        let (items, error) = run(JsonLinesDecoder::new(), b"\n \t\r\n{\"a\":1}\r\n\n  {\"b\":2} \n");
+        assert_eq!(texts(&items), ["{\"a\":1}", "{\"b\":2} "]);
+        assert_eq!(error, None);
+    }
+
+    #[test]
+    fn a_leading_byte_order_mark_is_ignored_and_half_of_one_is_no_event() {
+        let (items, error) = run(JsonLinesDecoder::new(), b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n");
+        assert_eq!(items.len(), 2);
+        assert_eq!(texts(&items)[0], "{}");
+        assert_eq!(texts(&items)[1], "\u{feff}{}");
+        assert_eq!(error, None);
+        let (items, _) = run_in_pieces(JsonLinesDecoder::new(), [&b"\xef"[..], b"\xbb", b"{}\n"]);
+        assert_eq!(items, [RawItem::Event { raw: Raw::Bytes(b"\xef\xbb{}".to_vec()), index: 0 }]);
+    }
+
+    #[test]
+    fn t1a_a_last_line_without_its_end_is_an_event_if_it_is_whole() {
+        for (bytes, events) in [(&b"{}\n{\"a\":[1]}"[..], 2), (b"{}", 1), (b"{}\r", 1), (b"", 0), (b"\r\n \xef", 0)] {
+            let (items, error) = run(JsonLinesDecoder::new(), bytes);
+            assert_eq!(items.len(), events, "{bytes:?}");
+            assert_eq!(error.is_some(), bytes.ends_with(b"\xef"), "{bytes:?}");
+        }
+        for bytes in [&b"{"[..], b"{\"a\":tr", b"nonsense", b"{}\n\"\\u12", b"{}{"] {
+            let (_, error) = run(JsonLinesDecoder::new(), bytes);
+            let Some(Error::Truncated(truncated)) = error else { panic!("{bytes:?}: {error:?}") };
+            assert_eq!(truncated.by, TruncatedBy::Partial);
+            assert_eq!(truncated.events, u64::from(bytes.contains(&b'\n')));
+        }
+    }
+
+    #[test]
+    fn e9_a_line_that_is_no_event_is_passed_on() {
+        let (items, error) = run(JsonLinesDecoder::new(), b"<html>\nnull\n");
+        assert_eq!(texts(&items), ["<html>", "null"]);
+        assert_eq!(error, None);
+    }
+
+    #[test]
+    fn a_line_beyond_the_limit_is_an_error_behind_what_came_before_it() {
+        let decoder = || JsonLinesDecoder::new().with_limits(Limits { max_event_bytes: 4, ..Limits::default() });
+        for pieces in
+            [&[&b"1234\r\n12345\n"[..]][..], &[b"1234\r", b"\n12345"], &[b"1", b"234", b"\n", b"1234\r", b"\r"]]
+        {
+            let (items, error) = run_in_pieces(decoder(), pieces.iter().copied());
+            assert_eq!(texts(&items), ["1234"]);
+            let error = error.unwrap();
+            assert_eq!(error.to_string(), "event 1 is longer than 4 bytes");
+        }
+        let mut decoder = decoder();
+        assert!(decoder.push(b"12345").is_err());
+        assert_eq!((decoder.push(b"\n1\n"), decoder.pop(), decoder.finish()), (Ok(()), None, Ok(())));
+    }
+
+    #[test]
+    fn white_space_takes_no_memory() {
+        let mut decoder = JsonLinesDecoder::new();
+        for _ in 0..1000 {
+            decoder.push(b"     \t\r\n    ").unwrap();
+        }
+        assert_eq!(decoder.partial(), b"");
+        assert_eq!((decoder.pop(), decoder.finish()), (None, Ok(())));
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_the_same(
+            bytes in proptest::collection::vec(proptest::sample::select(&b"{}\"1a\r\n \xef\xbb\xbf"[..]), 0..60),
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8),
+            max in 2usize..80,
+        ) {
+            let decoder = || JsonLinesDecoder::new().with_limits(Limits { max_event_bytes: max, ..Limits::default() });
+            let whole = run(decoder(), &bytes);
+            prop_assert_eq!(&whole, &run_in_pieces(decoder(), cut(&bytes, &cuts)));
+            prop_assert_eq!(&whole, &run_in_pieces(decoder(), bytes.chunks(1)));
+        }
+
+        #[test]
+        fn any_bytes_cost_a_look_each_and_bounded_memory(
+            pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20),
+        ) {
+            let mut decoder = JsonLinesDecoder::new().with_limits(Limits { max_event_bytes: 16, ..Limits::default() });
+            let mut len = 0;
+            for piece in pieces {
+                len += piece.len();
+                let _ = decoder.push(&piece);
+                prop_assert!(decoder.partial().len() <= 17);
+                prop_assert!(decoder.looked_at <= len);
+            }
+            let _ = decoder.finish();
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Events as bytes: decoders for what comes off a network or out of a file, encoders for the way
+//! back. Each format is a feature of its own.
+//!
+//! | Feature | Decoder | Format |
+//! |---|---|---|
+//! | `sse` | [`SseDecoder`] | server-sent events (rule T1) |
+//! | `json-lines` | [`JsonLinesDecoder`] | one JSON object a line |
+//! | `protobuf` | [`ProtobufDecoder`] | length-prefixed protobuf (rule T2) |
+//!
+//! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
+//! [`RawItem`]s. It finds where events begin and end and judges nothing else: a frame that is no
+//! event is passed on as it is, and enforcement rejects it (rule E9).
+
+use std::collections::VecDeque;
+
+use crate::error::{Error, Limit, LimitExceeded, Malformed, Truncated, TruncatedBy};
+use crate::event::Event;
+#[cfg(any(feature = "sse", feature = "protobuf"))]
+use crate::rule::Rule;
+#[cfg(any(feature = "sse", feature = "protobuf"))]
+use crate::warning::Warning;
+use crate::wire::{Raw, RawItem};
+
+#[cfg(feature = "json-lines")]
+mod json_lines;
+#[cfg(feature = "protobuf")]
+mod protobuf;
+#[cfg(feature = "sse")]
+mod sse;
+
+#[cfg(feature = "json-lines")]
+pub use json_lines::JsonLinesDecoder;
+#[cfg(feature = "protobuf")]
+pub use protobuf::{PROTOBUF_MEDIA_TYPE, ProtobufDecoder, encode_protobuf};
+#[cfg(feature = "sse")]
+pub use sse::SseDecoder;
+
+/// What a decoder has found, in order, and how many frames that makes.
+#[derive(Debug, Default)]
+struct Ready {
+    items: VecDeque<RawItem>,
+    frames: u64,
+}
+
+impl Ready {
+    fn event(&mut self, raw: Raw) {
+        self.items.push_back(RawItem::Event { raw, index: self.frames });
+        self.frames += 1;
+    }
+
+    /// A warning about the next frame.
+    #[cfg(any(feature = "sse", feature = "protobuf"))]
+    fn warn(&mut self, rule: Rule, event_type: &str, path: String, message: String) {
+        self.items.push_back(RawItem::Warning(Warning::new(rule, self.frames, event_type, path, message)));
+    }
+
+    /// A frame that is left out, with a warning that says so.
+    #[cfg(any(feature = "sse", feature = "protobuf"))]
+    fn skipped(&mut self, rule: Rule, message: impl Into<String>) {
+        self.warn(rule, "", String::new(), message.into());
+        self.frames += 1;
+    }
+
+    fn pop(&mut self) -> Option<RawItem> {
+        self.items.pop_front()
+    }
+
+    fn too_long(&self, max: usize) -> Error {
+        LimitExceeded::new(self.frames, Limit::EventBytes, max).into()
+    }
+
+    fn truncated(&self) -> Error {
+        Truncated::new(self.frames, None, TruncatedBy::Partial).into()
+    }
+}
+
+/// An event as JSON.
+#[cfg(feature = "protobuf")]
+fn to_value(event: &Event, index: u64) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(event).map_err(|error| unwritable(event, index, &error))
+}
+
+#[cfg(feature = "protobuf")]
+fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
+    Malformed {
+        rule: Rule::E9,
+        event: index,
+        event_type: Some(event.event_type()),
+        path: String::new(),
+        expected: "an event that can be written as JSON".into(),
+        found: error.to_string(),
+    }
+    .into()
+}
+
+/// What the text of a last event is, of which nothing says that it is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Completeness {
+    /// One JSON value.
+    Whole,
+    /// The beginning of one.
+    Partial,
+    /// Neither.
+    Broken,
+}
+
+impl Completeness {
+    /// One pass over the text, without recursion.
+    fn of(text: &[u8]) -> Self {
+        match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
+            Ok(_) => Completeness::Whole,
+            Err(error) if error.is_eof() => Completeness::Partial,
+            Err(_) => Completeness::Broken,
+        }
+    }
+}
+
+/// What the tests of the decoders share.
+#[cfg(test)]
+mod testing {
+    use super::*;
+    use crate::machine::Machine;
+
+    /// Everything that a decoder gives for these pieces, and how it ends.
+    pub(super) fn run_in_pieces<'a, M>(
+        mut decoder: M,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (Vec<RawItem>, Option<Error>)
+    where
+        M: Machine<&'a [u8], Output = RawItem>,
+    {
+        let mut items = Vec::new();
+        for piece in pieces {
+            let pushed = decoder.push(piece);
+            items.extend(std::iter::from_fn(|| decoder.pop()));
+            if let Err(error) = pushed {
+                return (items, Some(error));
+            }
+        }
+        let finished = decoder.finish();
+        items.extend(std::iter::from_fn(|| decoder.pop()));
+        (items, finished.err())
+    }
+
+    pub(super) fn run<'a, M>(decoder: M, bytes: &'a [u8]) -> (Vec<RawItem>, Option<Error>)
+    where
+        M: Machine<&'a [u8], Output = RawItem>,
+    {
+        run_in_pieces(decoder, [bytes])
+    }
+
+    pub(super) fn texts(items: &[RawItem]) -> Vec<String> {
+        items
+            .iter()
+            .map(|item| match item {
+                RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes.clone()).unwrap(),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    /// The bytes cut at these places.
+    pub(super) fn cut<'a>(bytes: &'a [u8], at: &[proptest::sample::Index]) -> Vec<&'a [u8]> {
+        let mut at: Vec<_> = at.iter().map(|at| at.index(bytes.len() + 1)).collect();
+        at.push(bytes.len());
+        at.sort_unstable();
+        let mut from = 0;
+        at.into_iter().map(|to| &bytes[std::mem::replace(&mut from, to)..to]).collect()
+    }
+}

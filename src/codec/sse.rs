@@ -1,0 +1,521 @@
+//! Server-sent events: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse>, and the format
+//! itself: <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>.
+
+use super::{Completeness, Ready};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::machine::Machine;
+use crate::rule::Rule;
+use crate::wire::{Raw, RawItem};
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+const DATA: &[u8] = b"data";
+const DONE: &[u8] = b"[DONE]";
+
+/// Finds the events in a stream of server-sent events (rule T1).
+///
+/// In: bytes, cut anywhere: within a character, within a line end, within a field name. Out, in
+/// order: for each event its data, the lines joined with LF, as [`Raw::Bytes`] in its place; for
+/// each frame that a tolerance skips, a [`Warning`](crate::Warning) in its place.
+///
+/// - Lines end with LF, CR LF or CR; a leading byte order mark is ignored.
+/// - `data:` lines lose one leading space. Other fields and comments are ignored and take no
+///   memory, however long they are.
+/// - A blank line ends an event; one without data is none.
+/// - The data is not looked into: what is no event is for enforcement to reject (rule E9).
+///
+/// # Ending
+/// The last event may lack its blank line, and its line end too where its data is one whole JSON
+/// value. Anything less is [`Error::Truncated`] (rule T1a).
+///
+/// # Errors
+/// [`Error::LimitExceeded`] for an event with more data than [`Limits::max_event_bytes`], before
+/// the memory is taken. What came before it is still to be popped.
+///
+/// # Cost
+/// Each byte is looked at once and the data is copied once, whatever the pieces.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::codec::SseDecoder;
+/// use ag_ui_stream::{Raw, RawItem};
+///
+/// let mut decoder = SseDecoder::new();
+/// decoder.push(b": hello\ndata: {\"type\":\"RUN_")?;
+/// assert_eq!(decoder.pop(), None);
+/// decoder.push(b"ERROR\",\ndata: \"message\":\"no\"}\n\n")?;
+///
+/// let data = b"{\"type\":\"RUN_ERROR\",\n\"message\":\"no\"}";
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(data.to_vec()), index: 0 }));
+/// decoder.finish()?;
+/// # Ok::<(), ag_ui_stream::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SseDecoder {
+    max: usize,
+    tolerate_done: bool,
+    tolerate_empty_data: bool,
+    at: At,
+    /// The byte before was a CR, so an LF belongs to the same line end.
+    after_cr: bool,
+    /// The data of the event in progress; `None` before its first `data` line.
+    data: Option<Vec<u8>>,
+    ready: Ready,
+    ended: bool,
+    #[cfg(test)]
+    looked_at: usize,
+}
+
+/// Where in a line the decoder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// At the start of the stream, within what may be a byte order mark.
+    Bom(usize),
+    /// After this many bytes of `data`; 0 is the start of a line.
+    Name(usize),
+    /// Behind the colon, where a space is dropped.
+    Colon,
+    /// Within the value of a `data` line.
+    Value,
+    /// Within a comment or another field.
+    Ignored,
+}
+
+impl Default for SseDecoder {
+    fn default() -> Self {
+        Self {
+            max: Limits::default().max_event_bytes,
+            tolerate_done: false,
+            tolerate_empty_data: false,
+            at: At::Bom(0),
+            after_cr: false,
+            data: None,
+            ready: Ready::default(),
+            ended: false,
+            #[cfg(test)]
+            looked_at: 0,
+        }
+    }
+}
+
+impl SseDecoder {
+    /// A decoder with the default [`Limits`] and no tolerance.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with other bounds.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.max = limits.max_event_bytes;
+        self
+    }
+
+    /// Skips events whose data is `[DONE]`, each with a warning (rule T1a): servers that imitate
+    /// other APIs send one at the end.
+    #[must_use]
+    pub fn tolerate_done(mut self) -> Self {
+        self.tolerate_done = true;
+        self
+    }
+
+    /// Skips events whose data is empty or blank, each with a warning (rule T1a): some servers
+    /// send them to keep a connection open.
+    #[must_use]
+    pub fn tolerate_empty_data(mut self) -> Self {
+        self.tolerate_empty_data = true;
+        self
+    }
+
+    /// How many frames came so far, skipped ones included; the index of the next one.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.ready.frames
+    }
+
+    /// The data held of an event that is not whole yet.
+    #[must_use]
+    pub fn partial(&self) -> &[u8] {
+        self.data.as_deref().unwrap_or_default()
+    }
+
+    /// Takes the next piece of the stream.
+    ///
+    /// # Errors
+    /// [`Error::LimitExceeded`]; the decoder is then done, and what follows is ignored.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if self.ended {
+            return Ok(());
+        }
+        let pushed = self.take(bytes);
+        self.ended = pushed.is_err();
+        pushed
+    }
+
+    /// The next event or warning that is ready.
+    pub fn pop(&mut self) -> Option<RawItem> {
+        self.ready.pop()
+    }
+
+    /// Says that the stream has ended.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] where it ended within an event (rule T1a).
+    pub fn finish(&mut self) -> Result<(), Error> {
+        if core::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        let at_line_start = matches!(self.at, At::Bom(_) | At::Name(0));
+        let Some(data) = &self.data else {
+            // A line that may have become a `data` line.
+            return if matches!(self.at, At::Name(1..)) { Err(self.ready.truncated()) } else { Ok(()) };
+        };
+        let whole = data == DONE
+            || match Completeness::of(data) {
+                Completeness::Whole => true,
+                Completeness::Broken => at_line_start,
+                Completeness::Partial => at_line_start && self.tolerate_empty_data && is_blank(data),
+            };
+        if !whole {
+            return Err(self.ready.truncated());
+        }
+        self.dispatch();
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let mut rest = bytes;
+        while let [first, after @ ..] = rest {
+            let after_cr = core::mem::take(&mut self.after_cr);
+            match self.at {
+                At::Value | At::Ignored => {
+                    let end = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+                    let (text, tail) = rest.split_at(end);
+                    self.count(end);
+                    if self.at == At::Value {
+                        self.append(text)?;
+                    }
+                    rest = tail;
+                    if let [end, tail @ ..] = tail {
+                        self.count(1);
+                        self.end_line(*end)?;
+                        rest = tail;
+                    }
+                    continue;
+                }
+                At::Colon => {
+                    self.at = At::Value;
+                    if *first != b' ' {
+                        continue;
+                    }
+                }
+                At::Name(0) if after_cr && *first == b'\n' => {}
+                At::Name(4) if *first == b':' => {
+                    self.begin_data_line()?;
+                    self.at = At::Colon;
+                }
+                At::Bom(seen) if BOM.get(seen) == Some(first) => {
+                    self.at = if seen + 1 == BOM.len() { At::Name(0) } else { At::Bom(seen + 1) };
+                }
+                At::Bom(0) => {
+                    self.at = At::Name(0);
+                    continue;
+                }
+                At::Bom(_) | At::Name(_) if matches!(first, b'\r' | b'\n') => self.end_line(*first)?,
+                At::Name(seen) if DATA.get(seen) == Some(first) => self.at = At::Name(seen + 1),
+                At::Bom(_) | At::Name(_) => self.at = At::Ignored,
+            }
+            self.count(1);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self, end: u8) -> Result<(), Error> {
+        match self.at {
+            At::Name(0) => self.dispatch(),
+            // A line that is nothing but the name of a field gives it the empty value.
+            At::Name(4) => self.begin_data_line()?,
+            At::Bom(_) | At::Name(_) | At::Colon | At::Value | At::Ignored => {}
+        }
+        self.at = At::Name(0);
+        self.after_cr = end == b'\r';
+        Ok(())
+    }
+
+    fn begin_data_line(&mut self) -> Result<(), Error> {
+        if self.data.is_some() {
+            self.append(b"\n")
+        } else {
+            self.data = Some(Vec::new());
+            Ok(())
+        }
+    }
+
+    fn append(&mut self, text: &[u8]) -> Result<(), Error> {
+        let data = self.data.get_or_insert_default();
+        if text.len() > self.max.saturating_sub(data.len()) {
+            return Err(self.ready.too_long(self.max));
+        }
+        data.extend_from_slice(text);
+        Ok(())
+    }
+
+    /// A blank line: the event is whole, if there is one.
+    fn dispatch(&mut self) {
+        match self.data.take() {
+            None => {}
+            Some(data) if self.tolerate_done && data == DONE => {
+                self.ready.skipped(Rule::T1a, "skipped a frame that is no event: [DONE]");
+            }
+            Some(data) if self.tolerate_empty_data && is_blank(&data) => {
+                self.ready.skipped(Rule::T1a, "skipped a frame that is no event: its data is empty");
+            }
+            Some(data) => self.ready.event(Raw::Bytes(data)),
+        }
+    }
+
+    #[cfg(test)]
+    fn count(&mut self, bytes: usize) {
+        self.looked_at += bytes;
+    }
+
+    #[cfg(not(test))]
+    #[inline]
+    #[allow(clippy::unused_self, reason = "counts in tests only")]
+    fn count(&mut self, _: usize) {}
+}
+
+fn is_blank(data: &[u8]) -> bool {
+    data.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+}
+
+impl<B: AsRef<[u8]>> Machine<B> for SseDecoder {
+    type Output = RawItem;
+
+    fn push(&mut self, input: B) -> Result<(), Error> {
+        SseDecoder::push(self, input.as_ref())
+    }
+
+    fn pop(&mut self) -> Option<RawItem> {
+        SseDecoder::pop(self)
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        SseDecoder::finish(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::codec::testing::{cut, run, run_in_pieces, texts};
+    use crate::error::TruncatedBy;
+
+    fn data(bytes: &[u8]) -> Vec<String> {
+        let (items, error) = run(SseDecoder::new(), bytes);
+        assert_eq!(error, None, "{:?}", String::from_utf8_lossy(bytes));
+        texts(&items)
+    }
+
+    #[test]
+    fn t1_lines_end_with_lf_crlf_or_cr() {
+        for end in ["\n", "\r\n", "\r"] {
+            let text = format!("data: 1{end}{end}data: 2{end}data: 3{end}{end}{end}data: 4{end}{end}");
+            assert_eq!(data(text.as_bytes()), ["1", "2\n3", "4"], "{end:?}");
+        }
+        assert_eq!(data(b"data: 1\r\n\rdata: 2\n\r\n"), ["1", "2"]);
+    }
+
+    #[test]
+    fn t1_an_event_that_ends_with_cr_is_given_at_once() {
+        let mut decoder = SseDecoder::new();
+        decoder.push(b"data: 1\r\r").unwrap();
+        assert!(decoder.pop().is_some());
+        decoder.push(b"\ndata: 2\r\n\r").unwrap();
+        assert_eq!(texts(&[decoder.pop().unwrap()]), ["2"]);
+        decoder.push(b"\n").unwrap();
+        assert_eq!((decoder.pop(), decoder.finish()), (None, Ok(())));
+    }
+
+    #[test]
+    fn t1_one_leading_space_is_removed_and_no_more() {
+        assert_eq!(data(b"data:1\n\ndata: 2\n\ndata:  3\n\ndata:\t4\n\n"), ["1", "2", " 3", "\t4"]);
+    }
+
+    #[test]
+    fn t1_other_fields_and_comments_are_ignored() {
+        let text =
+            b"event: x\nid: 1\nretry: 9\n: data: no\n:\ndata: 1\ndat: 2\ndatas: 3\n data: 4\nDATA: 5\n\nid: 2\n\n";
+        assert_eq!(data(text), ["1"]);
+    }
+
+    #[test]
+    fn t1_a_line_that_is_only_the_name_is_an_empty_data_line() {
+        assert_eq!(data(b"data\ndata: 1\ndata\n\n"), ["\n1\n"]);
+        assert_eq!(data(b"data\n\n"), [""]);
+    }
+
+    #[test]
+    fn t1_a_leading_byte_order_mark_is_ignored() {
+        assert_eq!(data(b"\xef\xbb\xbfdata: 1\n\n"), ["1"]);
+        // Only one, only there, and only a whole one.
+        assert_eq!(data(b"\xef\xbb\xbf\xef\xbb\xbfdata: 1\n\ndata: 2\n\n"), ["2"]);
+        assert_eq!(data(b"\xef\xbbdata: 1\n\n\xef\xbb\xbfdata: 2\n\ndata: 3\n\n"), ["3"]);
+        assert_eq!(data(b"\xef\n\ndata: 1\n\n"), ["1"]);
+    }
+
+    #[test]
+    fn t1_the_last_event_may_lack_its_blank_line() {
+        for text in [
+            &b"data: {\"a\":1}\n"[..],
+            b"data: {\"a\":1}",
+            b"data: {\"a\":1}\r",
+            b"data: {\"a\":1}\nid: 7",
+            b"data: {\"a\":1}\nda",
+            b"data: {\"a\":1}\n: bye",
+        ] {
+            assert_eq!(data(text), ["{\"a\":1}"]);
+        }
+        assert_eq!(data(b"data: {\ndata: }"), ["{\n}"]);
+    }
+
+    #[test]
+    fn t1a_an_incomplete_last_event_is_a_truncation() {
+        for text in [
+            &b"data: 1\n\ndata: {\"a\":1"[..],
+            b"data: 1\n\ndata: {\ndata: ",
+            b"data: 1\n\ndata: {\n",
+            b"data: 1\n\ndata: \"\xf0\x9f",
+            b"data: 1\n\ndata:",
+            b"data: 1\n\ndat",
+            b"data: 1\n\ndata: \n",
+            b"data: 1\n\ndata: tru",
+            b"data: 1\n\ndata: [DO",
+        ] {
+            let (items, error) = run(SseDecoder::new(), text);
+            assert_eq!(texts(&items), ["1"]);
+            let Some(Error::Truncated(truncated)) = error else { panic!("{error:?}") };
+            assert_eq!((truncated.events, truncated.by), (1, TruncatedBy::Partial));
+            assert_eq!(truncated.to_string(), "R8: truncated: the bytes ended within an event after 1 events");
+        }
+    }
+
+    #[test]
+    fn e9_a_frame_that_is_no_event_is_passed_on() {
+        let text = b"data: [DONE]\n\ndata:\n\ndata: null\n\ndata: \xff\n\ndata: no\n";
+        let (items, error) = run(SseDecoder::new(), text);
+        assert_eq!(error, None);
+        let items: Vec<_> = items
+            .into_iter()
+            .map(|item| match item {
+                RawItem::Event { raw: Raw::Bytes(bytes), index } => (bytes, index),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let expected: [&[u8]; 5] = [b"[DONE]", b"", b"null", b"\xff", b"no"];
+        assert_eq!(items, expected.iter().map(|bytes| bytes.to_vec()).zip(0..).collect::<Vec<_>>());
+        assert_eq!(data(b"data: [DONE]"), ["[DONE]"]);
+    }
+
+    #[test]
+    fn t1a_tolerances_skip_with_a_warning_each_in_order() {
+        let text = b"data:\n\ndata: 1\n\ndata: \ndata:\n\ndata: [DONE]\n\ndata: 2\n\ndata: [DONE]\n\ndata:\n";
+        let (items, error) = run(SseDecoder::new().tolerate_done().tolerate_empty_data(), text);
+        assert_eq!(error, None);
+        let seen: Vec<_> = items
+            .iter()
+            .map(|item| match item {
+                RawItem::Event { index, .. } => format!("{index}"),
+                RawItem::Warning(warning) => warning.to_string(),
+            })
+            .collect();
+        let empty = |index| format!("T1a: event {index}: skipped a frame that is no event: its data is empty");
+        let done = |index| format!("T1a: event {index}: skipped a frame that is no event: [DONE]");
+        assert_eq!(seen, [empty(0), "1".into(), empty(2), done(3), "4".into(), done(5), empty(6)]);
+        // One does not bring the other.
+        assert_eq!(texts(&run(SseDecoder::new().tolerate_done(), b"data:\n\n").0), [""]);
+        assert_eq!(texts(&run(SseDecoder::new().tolerate_empty_data(), b"data: [DONE]\n\n").0), ["[DONE]"]);
+    }
+
+    #[test]
+    fn an_event_beyond_the_limit_is_an_error_behind_what_came_before_it() {
+        let decoder = || SseDecoder::new().with_limits(Limits { max_event_bytes: 4, ..Limits::default() });
+        for text in ["data: 12345", "data: 12\ndata: 34", "data: 1\ndata\ndata\ndata\ndata", "data:  1234"] {
+            let text = format!("data: 1234\n\n{text}\n\ndata: 5\n\n");
+            for pieces in
+                [vec![text.as_bytes()], text.as_bytes().chunks(1).collect(), text.as_bytes().chunks(13).collect()]
+            {
+                let (items, error) = run_in_pieces(decoder(), pieces);
+                assert_eq!(texts(&items), ["1234"]);
+                assert_eq!(error.unwrap().to_string(), "event 1 is longer than 4 bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_ignored_takes_no_memory() {
+        let mut decoder = SseDecoder::new().with_limits(Limits { max_event_bytes: 8, ..Limits::default() });
+        decoder.push(b"data: 1\n: a comment without end ").unwrap();
+        for _ in 0..1000 {
+            decoder.push(b"and on and on data: 1").unwrap();
+        }
+        assert_eq!(decoder.partial(), b"1");
+        assert_eq!(decoder.pop(), None);
+        decoder.push(b"\nid: 1\nid: 1\nevent\n\n").unwrap();
+        assert_eq!(texts(&[decoder.pop().unwrap()]), ["1"]);
+        assert_eq!(decoder.partial(), b"");
+    }
+
+    #[test]
+    fn an_event_in_one_piece_is_copied_once_into_memory_of_its_size() {
+        let text = format!("data: {}\n\n", "1".repeat(1000));
+        let (items, _) = run(SseDecoder::new(), text.as_bytes());
+        let [RawItem::Event { raw: Raw::Bytes(bytes), .. }] = &items[..] else { panic!("{items:?}") };
+        assert_eq!(bytes.capacity(), 1000);
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_the_same(
+            lines in proptest::collection::vec((
+                proptest::sample::select(vec!["data: {\"ä\":1}", "data:", "data", "data: 😀", ":", "id: 1", "", "\u{feff}", "data: [DONE]"]),
+                proptest::sample::select(vec!["\n", "\r\n", "\r"]),
+            ), 0..12),
+            end in 0usize..4,
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8),
+            max in 4usize..80,
+        ) {
+            let text: String = lines.iter().flat_map(|(line, end)| [*line, *end]).collect();
+            let bytes = text.as_bytes();
+            let bytes = &bytes[..bytes.len() - end.min(bytes.len())];
+            let decoder = || {
+                SseDecoder::new().tolerate_done().with_limits(Limits { max_event_bytes: max, ..Limits::default() })
+            };
+            let whole = run(decoder(), bytes);
+            prop_assert_eq!(&whole, &run_in_pieces(decoder(), cut(bytes, &cuts)));
+            prop_assert_eq!(&whole, &run_in_pieces(decoder(), bytes.chunks(1)));
+        }
+
+        #[test]
+        fn any_bytes_cost_a_look_each_and_bounded_memory(
+            pieces in proptest::collection::vec(
+                proptest::collection::vec(prop_oneof![any::<u8>(), proptest::sample::select(&b"data: \r\n"[..])], 0..40),
+                0..20,
+            ),
+        ) {
+            let mut decoder = SseDecoder::new().with_limits(Limits { max_event_bytes: 16, ..Limits::default() });
+            let mut len = 0;
+            for piece in pieces {
+                len += piece.len();
+                let _ = decoder.push(&piece);
+                prop_assert!(decoder.partial().len() <= 16);
+                prop_assert!(decoder.looked_at <= len);
+            }
+            let _ = decoder.finish();
+        }
+    }
+}

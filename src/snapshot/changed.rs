@@ -1,0 +1,94 @@
+use super::{Change, MessageChange, Snapshot, Update};
+use crate::message::Message;
+
+/// The conversation behind an event that changed it, with what changed marked: an [`Update`]
+/// without its event.
+///
+/// Where snapshots were skipped, the marks are those of all of them: what changed since the one
+/// that was seen before.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    snapshot: Snapshot,
+    change: Change,
+}
+
+impl Changed {
+    /// The conversation.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The conversation, by value.
+    #[must_use]
+    pub fn into_snapshot(self) -> Snapshot {
+        self.snapshot
+    }
+
+    /// The one message that changed. `None` where none did, or several (see
+    /// [`Changed::changed_messages`]).
+    #[must_use]
+    pub fn message(&self) -> Option<&Message> {
+        self.change.message_in(&self.snapshot)
+    }
+
+    /// Whether messages changed: one, or several.
+    #[must_use]
+    pub fn changed_messages(&self) -> bool {
+        self.change.messages != MessageChange::None
+    }
+
+    /// Whether the state changed.
+    #[must_use]
+    pub fn changed_state(&self) -> bool {
+        self.change.state
+    }
+
+    /// Whether the run changed: its outcome, or what it has open.
+    #[must_use]
+    pub fn changed_run(&self) -> bool {
+        self.change.run
+    }
+
+    /// Moves on to a later snapshot.
+    pub(crate) fn skip_to(&mut self, later: Self) {
+        let messages = match (self.change.messages, later.change.messages) {
+            (MessageChange::None, change) | (change, MessageChange::None) => change,
+            // Keys may be given anew between the two.
+            (MessageChange::One(one), MessageChange::One(other))
+                if one == other && self.message().map(Message::id) == later.message().map(Message::id) =>
+            {
+                MessageChange::One(other)
+            }
+            (MessageChange::One(_) | MessageChange::Many, MessageChange::One(_) | MessageChange::Many) => {
+                MessageChange::Many
+            }
+        };
+        let state = self.change.state || later.change.state;
+        let run = self.change.run || later.change.run;
+        *self = Self { snapshot: later.snapshot, change: Change { messages, state, run } };
+    }
+}
+
+impl Update {
+    /// What changed; `None` where nothing did.
+    #[must_use]
+    pub fn changed(&self) -> Option<Changed> {
+        self.is_change().then(|| Changed { snapshot: self.snapshot.clone(), change: self.change })
+    }
+
+    /// Its two sides apart.
+    pub(crate) fn split(self) -> (crate::Item, Option<Changed>) {
+        let Self { item, snapshot, change } = self;
+        (item, (change != Change::default()).then_some(Changed { snapshot, change }))
+    }
+}
+
+impl Change {
+    pub(crate) fn message_in(self, snapshot: &Snapshot) -> Option<&Message> {
+        match self.messages {
+            MessageChange::One(key) => snapshot.0.entry(key).map(|entry| &entry.message),
+            MessageChange::None | MessageChange::Many => None,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The stages as combinators over [`futures::Stream`](futures::stream::Stream).
+//!
+//! [`EventStreamExt`] has them as methods and says how they behave; the structs here are what the
+//! methods give. Each is lazy, holds its source and a [machine](crate::machine), spawns nothing,
+//! needs no runtime, and is `Send` and `Unpin` where its source is.
+//!
+//! # Use without this module
+//!
+//! What a combinator does is this loop, around the same machine:
+//!
+//! ```
+//! use ag_ui_stream::Error;
+//! use ag_ui_stream::machine::{Enforcer, Machine};
+//!
+//! fn drive<I, M: Machine<I>>(
+//!     source: impl IntoIterator<Item = I>,
+//!     machine: &mut M,
+//!     mut give: impl FnMut(M::Output),
+//! ) -> Result<(), Error> {
+//!     for input in source {
+//!         let pushed = machine.push(input);
+//!         while let Some(output) = machine.pop() {
+//!             give(output);
+//!         }
+//!         pushed?; // what came before the fault is out by now
+//!     }
+//!     let finished = machine.finish();
+//!     while let Some(output) = machine.pop() {
+//!         give(output);
+//!     }
+//!     finished
+//! }
+//!
+//! let source = [r#"{"type":"RUN_ERROR","message":"overloaded"}"#];
+//! drive(source, &mut Enforcer::new(), |item| println!("{item:?}"))?;
+//! # Ok::<(), Error>(())
+//! ```
+
+/// What every combinator has beside its `Stream`: a constructor, access to the source and to the
+/// machine, `Debug`. With `in Wrapper`, the machine runs inside of that.
+macro_rules! shell {
+    ($name:ident<S $(, $param:ident)?>, $machine:ty $(, in $wrapper:ident)?) => {
+        impl<S $(, $param)?> $name<S $(, $param)?> {
+            pub(super) fn new(source: S, machine: $machine) -> Self {
+                $(let machine = $wrapper(machine);)?
+                Self { inner: Staged::new(source, machine) }
+            }
+
+            /// The source; `None` once it ended or failed, for it is dropped there and then.
+            #[must_use]
+            pub fn get_ref(&self) -> Option<&S> {
+                self.inner.get_ref()
+            }
+
+            /// The source, to change it.
+            ///
+            /// Not to take items from: what this stage does not see, it cannot account for.
+            #[must_use]
+            pub fn get_mut(&mut self) -> Option<&mut S> {
+                self.inner.get_mut()
+            }
+
+            /// The source, pinned, to change it.
+            ///
+            /// Not to take items from: what this stage does not see, it cannot account for.
+            #[must_use]
+            pub fn get_pin_mut(self: Pin<&mut Self>) -> Option<Pin<&mut S>> {
+                self.project().inner.get_pin_mut()
+            }
+
+            /// Gives the source back; `None` once it ended or failed.
+            ///
+            /// The state of the machine is lost, and with it the outputs that were ready but not
+            /// taken yet.
+            #[must_use]
+            pub fn into_inner(self) -> Option<S> {
+                self.inner.into_inner()
+            }
+
+            /// The machine, to look at.
+            #[must_use]
+            pub fn machine(&self) -> &$machine {
+                let machine = self.inner.machine();
+                $(let $wrapper(machine) = machine;)?
+                machine
+            }
+        }
+
+        impl<S $(, $param: fmt::Debug)?> fmt::Debug for $name<S $(, $param)?> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.inner.fmt_as(stringify!($name), f)
+            }
+        }
+    };
+}
+
+mod assemble;
+mod enforce;
+mod events;
+mod expand;
+mod ext;
+mod input;
+mod items;
+mod only;
+mod snapshots;
+mod split;
+mod staged;
+mod through;
+mod updates;
+mod verify;
+
+pub use assemble::Assemble;
+pub use enforce::Enforce;
+pub use events::Events;
+pub use expand::Expand;
+pub use ext::EventStreamExt;
+pub use input::{ItemInput, RawInput};
+pub use items::Items;
+pub use snapshots::Snapshots;
+pub use split::{
+    DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,
+};
+pub use through::Through;
+pub use updates::Updates;
+pub use verify::Verify;
+
+use staged::Staged;
