@@ -1,6 +1,5 @@
 //! Length-prefixed protobuf: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-protobuf>.
 
-
 use self::schema::Reading;
 use self::wire::{Field, Fields, broken, is_message, put_varint};
 use super::Ready;
