@@ -293,7 +293,7 @@ impl Faults {
             }
             "messageCount" => {
                 let found = run.snapshot.messages().len();
-                self.check(Value::from(found) == *wanted, || format!("{found} messages, not {wanted}"));
+                self.check(wanted.as_u64() == Some(found as u64), || format!("{found} messages, not {wanted}"));
             }
             "messages" => {
                 let found = messages();
@@ -306,7 +306,7 @@ impl Faults {
             "runError" => {
                 let failed = run.snapshot.runs().any(|run| match (&run.outcome, wanted) {
                     (RunOutcome::Error { message, .. }, Value::String(part)) => message.contains(part.as_str()),
-                    (outcome, wanted) => *wanted == Value::from(matches!(outcome, RunOutcome::Error { .. })),
+                    (outcome, wanted) => wanted.as_bool() == Some(matches!(outcome, RunOutcome::Error { .. })),
                 });
                 self.check(failed, || format!("no run failed with {wanted}"));
             }
