@@ -1,5 +1,7 @@
 //! What travels between the stages.
 
+use core::num::NonZeroU64;
+
 use crate::event::{Event, EventType};
 use crate::warning::Warning;
 
@@ -68,26 +70,31 @@ impl From<Warning> for Item {
 pub struct Indexed {
     /// The event.
     pub event: Event,
-    pub(crate) index: Option<u64>,
+    /// The index in the input, plus one: a word, and none where it is absent.
+    place: Option<NonZeroU64>,
     pub(crate) sent_as: Option<EventType>,
     pub(crate) halves: Halves,
 }
 
+fn place_of(index: u64) -> Option<NonZeroU64> {
+    NonZeroU64::new(index.wrapping_add(1))
+}
+
 impl Indexed {
     pub(crate) fn new(event: Event, index: u64) -> Self {
-        Self { sent_as: Some(event.event_type()), event, index: Some(index), halves: Halves::default() }
+        Self { sent_as: Some(event.event_type()), event, place: place_of(index), halves: Halves::default() }
     }
 
     /// An event that the input event at `index`, of type `sent_as`, gave rise to.
     pub(crate) fn synthesized(event: Event, index: Option<u64>, sent_as: Option<EventType>) -> Self {
-        Self { event, index, sent_as, halves: Halves::default() }
+        Self { event, place: index.and_then(place_of), sent_as, halves: Halves::default() }
     }
 
     /// The index of the input event that this one comes from, counted from 0; `None` for an event
     /// that middleware added.
     #[must_use]
     pub fn index(&self) -> Option<u64> {
-        self.index
+        self.place.map(|place| place.get() - 1)
     }
 
     /// The type of the input event that this one comes from: a chunk's where expansion made it.
@@ -99,7 +106,7 @@ impl Indexed {
 
 impl From<Event> for Indexed {
     fn from(event: Event) -> Self {
-        Self { event, index: None, sent_as: None, halves: Halves::default() }
+        Self { event, place: None, sent_as: None, halves: Halves::default() }
     }
 }
 

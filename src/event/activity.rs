@@ -1,5 +1,7 @@
 //! Activity: <https://docs.ag-ui.com/spec/1.0/events/activity>.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::JsonPatch;
@@ -13,7 +15,7 @@ object! {
             /// The activity message.
             message_id: MessageId = "messageId",
             /// What kind of activity it shows.
-            activity_type: String = "activityType",
+            activity_type: Arc<str> = "activityType",
             /// The activity, kept whole.
             content: Map<String, Value> = "content",
         }
@@ -33,7 +35,7 @@ object! {
             /// The activity message.
             message_id: MessageId = "messageId",
             /// What kind of activity it shows from now on.
-            activity_type: String = "activityType",
+            activity_type: Arc<str> = "activityType",
             /// How its content changes.
             patch: JsonPatch = "patch",
         }

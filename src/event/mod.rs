@@ -214,9 +214,9 @@ events! {
     StateDelta "STATE_DELTA" StateDeltaEvent;
     MessagesSnapshot "MESSAGES_SNAPSHOT" MessagesSnapshotEvent;
     ActivitySnapshot "ACTIVITY_SNAPSHOT" ActivitySnapshotEvent, boxed;
-    ActivityDelta "ACTIVITY_DELTA" ActivityDeltaEvent;
-    Raw "RAW" RawPassthroughEvent;
-    Custom "CUSTOM" CustomEvent;
+    ActivityDelta "ACTIVITY_DELTA" ActivityDeltaEvent, boxed;
+    Raw "RAW" RawPassthroughEvent, boxed;
+    Custom "CUSTOM" CustomEvent, boxed;
     RunStarted "RUN_STARTED" RunStartedEvent, boxed;
     RunFinished "RUN_FINISHED" RunFinishedEvent, boxed;
     RunError "RUN_ERROR" RunErrorEvent, boxed;

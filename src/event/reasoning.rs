@@ -1,5 +1,7 @@
 //! Reasoning: <https://docs.ag-ui.com/spec/1.0/events/reasoning>.
 
+use std::sync::Arc;
+
 use crate::id::MessageId;
 
 closed_set! {
@@ -100,7 +102,7 @@ object! {
             /// The id of that message or tool call.
             entity_id: MessageId = "entityId",
             /// The value.
-            encrypted_value: String = "encryptedValue",
+            encrypted_value: Arc<str> = "encryptedValue",
         }
         flatten subagent_run_id base;
     }

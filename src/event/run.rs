@@ -1,5 +1,7 @@
 //! Runs: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::Metadata;
@@ -20,7 +22,7 @@ object! {
         }
         optional {
             /// The protocol version that the producer speaks, MAJOR.MINOR (rule R11).
-            protocol_version: String = "protocolVersion",
+            protocol_version: Arc<str> = "protocolVersion",
             /// The run that this one continues or branches from.
             parent_run_id: RunId = "parentRunId",
             /// What the run was given; its messages are history (rule R12).
@@ -60,11 +62,11 @@ object! {
         tag "type" "RUN_ERROR";
         required {
             /// What went wrong.
-            message: String = "message",
+            message: Arc<str> = "message",
         }
         optional {
             /// The same, for programs.
-            code: String = "code",
+            code: Arc<str> = "code",
             /// What the models used until then.
             usage: Vec<TokenUsage> = "usage",
         }
@@ -158,17 +160,17 @@ object! {
             /// The id that its answer names.
             id: InterruptId = "id",
             /// Why the run stopped.
-            reason: String = "reason",
+            reason: Arc<str> = "reason",
         }
         optional {
             /// The question, for people.
-            message: String = "message",
+            message: Arc<str> = "message",
             /// The tool call that it is about.
             tool_call_id: ToolCallId = "toolCallId",
             /// A JSON schema of the answer, kept whole.
             response_schema: Map<String, Value> = "responseSchema",
             /// When the question lapses, as the producer wrote it.
-            expires_at: String = "expiresAt",
+            expires_at: Arc<str> = "expiresAt",
             /// The producer's own data.
             metadata: Metadata = "metadata",
         }
@@ -182,9 +184,9 @@ object! {
     pub struct TokenUsage {
         optional {
             /// Who runs the model.
-            provider: String = "provider",
+            provider: Arc<str> = "provider",
             /// The model.
-            model: String = "model",
+            model: Arc<str> = "model",
             /// Tokens read.
             input_tokens: u64 = "inputTokens",
             /// Tokens written.

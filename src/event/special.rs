@@ -1,5 +1,7 @@
 //! Events outside the protocol's own vocabulary: <https://docs.ag-ui.com/spec/1.0/events/passthrough>.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 object! {
@@ -12,7 +14,7 @@ object! {
         }
         optional {
             /// The system it comes from.
-            source: String = "source",
+            source: Arc<str> = "source",
         }
         flatten subagent_run_id base;
     }
@@ -24,7 +26,7 @@ object! {
         tag "type" "CUSTOM";
         required {
             /// Which event it is.
-            name: String = "name",
+            name: Arc<str> = "name",
             /// What it carries, any JSON value.
             value: Value = "value",
         }

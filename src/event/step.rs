@@ -1,12 +1,14 @@
 //! Steps: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
 
+use std::sync::Arc;
+
 object! {
     /// A named step of the run begins (rule S8).
     pub struct StepStartedEvent {
         tag "type" "STEP_STARTED";
         required {
             /// The step, unique among those that its owner has open.
-            step_name: String = "stepName",
+            step_name: Arc<str> = "stepName",
         }
         flatten subagent_run_id base;
     }
@@ -18,7 +20,7 @@ object! {
         tag "type" "STEP_FINISHED";
         required {
             /// The step.
-            step_name: String = "stepName",
+            step_name: Arc<str> = "stepName",
         }
         flatten subagent_run_id base;
     }

@@ -1,5 +1,7 @@
 //! Subagents: <https://docs.ag-ui.com/spec/1.0/events/subagents>.
 
+use std::sync::Arc;
+
 use crate::id::{InterruptId, MessageId, SubagentRunId, ToolCallId};
 
 object! {
@@ -10,11 +12,11 @@ object! {
             /// The invocation; never used twice in a run.
             subagent_run_id: SubagentRunId = "subagentRunId",
             /// The subagent's name.
-            name: String = "name",
+            name: Arc<str> = "name",
         }
         optional {
             /// What it is for.
-            description: String = "description",
+            description: Arc<str> = "description",
             /// The invocation that spawned it; absent means the parent agent.
             parent_subagent_run_id: SubagentRunId = "parentSubagentRunId",
             /// The tool call that spawned it.
@@ -54,11 +56,11 @@ object! {
             /// The invocation.
             subagent_run_id: SubagentRunId = "subagentRunId",
             /// What went wrong.
-            message: String = "message",
+            message: Arc<str> = "message",
         }
         optional {
             /// The same, for programs.
-            code: String = "code",
+            code: Arc<str> = "code",
         }
         flatten base;
     }

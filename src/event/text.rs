@@ -1,5 +1,7 @@
 //! Text messages: <https://docs.ag-ui.com/spec/1.0/events/text-messages>.
 
+use std::sync::Arc;
+
 use crate::id::MessageId;
 
 closed_set! {
@@ -28,7 +30,7 @@ object! {
             /// Whose message it is; see [`TextMessageStartEvent::role_or_default`].
             role: TextMessageRole = "role",
             /// Which speaker of that role.
-            name: String = "name",
+            name: Arc<str> = "name",
         }
         flatten subagent_run_id base;
     }
@@ -80,7 +82,7 @@ object! {
             /// The next piece of the text.
             delta: String = "delta",
             /// Which speaker of that role; a continuation may only repeat it (rule C5).
-            name: String = "name",
+            name: Arc<str> = "name",
         }
         flatten subagent_run_id base;
     }

@@ -1,5 +1,7 @@
 //! Tool calls: <https://docs.ag-ui.com/spec/1.0/events/tool-calls>.
 
+use std::sync::Arc;
+
 use serde::{Serialize, Serializer};
 
 use crate::id::{MessageId, ToolCallId};
@@ -15,7 +17,7 @@ object! {
             /// The call that it opens.
             tool_call_id: ToolCallId = "toolCallId",
             /// The tool that is called.
-            tool_call_name: String = "toolCallName",
+            tool_call_name: Arc<str> = "toolCallName",
         }
         optional {
             /// The assistant message that the call belongs to (rule A3).
@@ -59,7 +61,7 @@ object! {
             /// The call; required on its first chunk (rule C2).
             tool_call_id: ToolCallId = "toolCallId",
             /// The tool; required on the first chunk, only to be repeated later (rule C5).
-            tool_call_name: String = "toolCallName",
+            tool_call_name: Arc<str> = "toolCallName",
             /// The assistant message that the call belongs to.
             parent_message_id: MessageId = "parentMessageId",
             /// The next piece of the arguments.

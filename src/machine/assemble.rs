@@ -37,9 +37,7 @@ use crate::warning::Warning;
 pub struct Assembler {
     snapshot: Snapshot,
     live: Live,
-    waiting: VecDeque<Item>,
     ready: VecDeque<Update>,
-    ending: Option<RunOutcome>,
     events: u64,
 }
 
@@ -123,14 +121,7 @@ impl Assembler {
     /// An assembler of an empty conversation.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            snapshot: Snapshot::default(),
-            live: Live::default(),
-            waiting: VecDeque::new(),
-            ready: VecDeque::new(),
-            ending: None,
-            events: 0,
-        }
+        Self { snapshot: Snapshot::default(), live: Live::default(), ready: VecDeque::new(), events: 0 }
     }
 
     /// An assembler of a conversation that holds these messages, and this state where there is one
@@ -149,60 +140,42 @@ impl Assembler {
         assembler
     }
 
-    /// The conversation as it stands behind everything that was popped.
+    /// The conversation as it stands behind everything that was pushed.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
-    }
-
-    pub(crate) fn push_item(&mut self, item: Item) {
-        self.waiting.push_back(item);
-    }
-
-    /// The active run, if there is one, ends like this once everything pushed is popped.
-    pub(crate) fn end(&mut self, outcome: RunOutcome) {
-        self.ending = Some(outcome);
     }
 
     fn inner(&mut self) -> &mut Inner {
         Arc::make_mut(&mut self.snapshot.0)
     }
 
-    fn update(&mut self, item: Item, change: Change) -> Update {
-        Update { item, snapshot: self.snapshot.clone(), change }
-    }
-
-    fn next_update(&mut self) -> Option<Update> {
-        if let Some(update) = self.ready.pop_front() {
-            return Some(update);
-        }
-        let item = match self.waiting.pop_front() {
-            Some(item) => item,
+    /// Applies an item and queues its updates.
+    #[inline]
+    pub(crate) fn push_item(&mut self, item: Item) {
+        let Item::Event(indexed) = &item else {
+            self.queue(item, Change::default());
+            return;
+        };
+        let index = indexed.index().unwrap_or(self.events);
+        self.events = index.saturating_add(1);
+        let change = match self.grow(&indexed.event) {
+            Some(change) => change,
             None => {
-                if let Some(outcome) = self.ending.take() {
-                    self.end_run(outcome);
+                let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
+                let change = self.apply(&indexed.event, &mut warnings);
+                for warning in warnings.list {
+                    self.queue(warning.into(), Change::default());
                 }
-                return None;
+                change
             }
         };
-        let Item::Event(indexed) = &item else { return Some(self.update(item, Change::default())) };
-        let index = indexed.index.unwrap_or(self.events);
-        self.events = index + 1;
-        if let Some(change) = self.grow(&indexed.event) {
-            return Some(self.update(item, change));
-        }
-        let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
-        let change = self.apply(&indexed.event, &mut warnings);
-        if warnings.list.is_empty() {
-            return Some(self.update(item, change));
-        }
-        for warning in warnings.list {
-            let update = self.update(warning.into(), Change::default());
-            self.ready.push_back(update);
-        }
-        let update = self.update(item, change);
-        self.ready.push_back(update);
-        self.ready.pop_front()
+        self.queue(item, change);
+    }
+
+    #[inline]
+    fn queue(&mut self, item: Item, change: Change) {
+        self.ready.push_back(Update { item, snapshot: self.snapshot.clone(), change });
     }
 
     /// The common event: a delta for an open text message, without metadata.
@@ -217,14 +190,14 @@ impl Assembler {
             if entry.message.id() == &event.message_id && class_of(&entry.message) == Class::Text {
                 // A twin of the id may be the one that is open; the table knows.
                 if self.live.twins.is_empty() && entry.status == ItemStatus::Streaming {
-                    push_text(&mut Arc::make_mut(entry).message, &event.delta);
+                    push_text(&mut entry.message, &event.delta);
                     return Some(Change { messages: MessageChange::One(*key), ..Change::default() });
                 }
             }
         }
         let key = self.live.text.get(event.message_id.id())?.target?;
         let entry = grown(inner, &mut self.live.last_grown, key)?;
-        push_text(&mut Arc::make_mut(entry).message, &event.delta);
+        push_text(&mut entry.message, &event.delta);
         Some(Change { messages: MessageChange::One(key), ..Change::default() })
     }
 
@@ -296,10 +269,7 @@ impl Assembler {
                 self.end_subagent(&event.subagent_run_id, SubagentStatus::Finished(outcome), result)
             }
             Event::SubagentError(event) => {
-                let status = SubagentStatus::Error {
-                    message: event.message.as_str().into(),
-                    code: event.code.as_deref().map(Into::into),
-                };
+                let status = SubagentStatus::Error { message: event.message.clone(), code: event.code.clone() };
                 self.end_subagent(&event.subagent_run_id, status, None)
             }
             // Nothing of these is part of the conversation; chunks never come this far.
@@ -469,7 +439,7 @@ impl Assembler {
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
         let Some(entry) = grown(inner, &mut self.live.last_grown, key) else { return Change::default() };
-        let message = &mut Arc::make_mut(entry).message;
+        let message = &mut entry.message;
         if !delta.is_empty() {
             push_text(message, delta);
         }
@@ -489,7 +459,7 @@ impl Assembler {
     }
 
     fn entry_mut(&mut self, key: u64) -> Option<&mut Entry> {
-        entry_mut(self.inner(), key).map(Arc::make_mut)
+        entry_mut(self.inner(), key)
     }
 
     /// The first message with this id.
@@ -537,7 +507,7 @@ impl Assembler {
     /// Puts a new call on its assistant message (rule A3).
     fn add_call(&mut self, event: &ToolCallStartEvent, warnings: &mut Warnings) -> CallPlace {
         let mut call =
-            ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.as_str(), Text::new()));
+            ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
         let own = MessageId::from_id(event.tool_call_id.id().clone());
         let parent = match &event.parent_message_id {
@@ -567,7 +537,7 @@ impl Assembler {
         });
         let mut key = 0;
         if let Some(entry) = entry_mut(inner, message) {
-            if let Message::Assistant(message) = &mut Arc::make_mut(entry).message {
+            if let Message::Assistant(message) = &mut entry.message {
                 key = message.tool_calls.get_or_insert_default().push(Arc::new(call));
             }
         }
@@ -592,7 +562,7 @@ impl Assembler {
     fn call_mut(&mut self, message: u64, call: u64) -> Option<&mut ToolCall> {
         let inner = Arc::make_mut(&mut self.snapshot.0);
         let entry = grown(inner, &mut self.live.last_grown, message)?;
-        match &mut Arc::make_mut(entry).message {
+        match &mut entry.message {
             Message::Assistant(message) => message.tool_calls.as_mut()?.get_key_mut(call).map(Arc::make_mut),
             _ => None,
         }
@@ -737,7 +707,7 @@ impl Assembler {
     fn set_activity(&mut self, event: &ActivitySnapshotEvent, warnings: &mut Warnings) -> Change {
         let mut message = ActivityMessage::new(
             event.message_id.clone(),
-            event.activity_type.as_str(),
+            event.activity_type.clone(),
             Arc::new(event.content.clone()),
         );
         message.subagent_run_id = event.subagent_run_id.clone();
@@ -802,7 +772,7 @@ impl Assembler {
         match patched {
             Ok(content) => {
                 held.content = Arc::new(content);
-                held.activity_type = event.activity_type.as_str().into();
+                held.activity_type = event.activity_type.clone();
             }
             Err(error) => {
                 warnings.add(Rule::A5, "/patch", format!("kept activity {id:?} as it was: {error}"));
@@ -826,7 +796,7 @@ impl Assembler {
     }
 
     fn encrypt(&mut self, event: &ReasoningEncryptedValueEvent, warnings: &mut Warnings) -> Change {
-        let value: Arc<str> = event.encrypted_value.as_str().into();
+        let value: Arc<str> = event.encrypted_value.clone();
         let changed = match event.subtype {
             ReasoningEncryptedValueSubtype::ToolCall => {
                 let id = ToolCallId::from_id(event.entity_id.id().clone());
@@ -1007,7 +977,7 @@ impl Assembler {
         self.live.answered.clear();
         let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
         run.parent_run_id = event.parent_run_id.clone();
-        run.protocol_version = event.protocol_version.as_deref().map(Into::into);
+        run.protocol_version = event.protocol_version.clone();
         let mut change = Change { run: true, ..Change::default() };
         let inner = self.inner();
         let rest = Arc::make_mut(&mut inner.rest);
@@ -1064,10 +1034,7 @@ impl Assembler {
             self.rest().runs.push(Arc::new(Run::new(None, None)));
         }
         let usage = event.usage.as_deref().map(Into::into);
-        let change = self.end_run(RunOutcome::Error {
-            message: event.message.as_str().into(),
-            code: event.code.as_deref().map(Into::into),
-        });
+        let change = self.end_run(RunOutcome::Error { message: event.message.clone(), code: event.code.clone() });
         if let (Some(run), Some(usage)) = (self.run(), usage) {
             run.usage = Some(usage);
         }
@@ -1075,7 +1042,7 @@ impl Assembler {
     }
 
     /// Ends the latest run out of turn; what it has open is abandoned (rule R5).
-    fn end_run(&mut self, outcome: RunOutcome) -> Change {
+    pub(crate) fn end_run(&mut self, outcome: RunOutcome) -> Change {
         let late_failure = matches!(outcome, RunOutcome::Error { .. });
         if !self.snapshot.run().is_some_and(|run| run.is_running() || late_failure) {
             return Change::default();
@@ -1116,8 +1083,8 @@ impl Assembler {
         self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.as_str(), None, since);
         let subagent = Subagent {
             subagent_run_id: event.subagent_run_id.clone(),
-            name: event.name.as_str().into(),
-            description: event.description.as_deref().map(Into::into),
+            name: event.name.clone(),
+            description: event.description.clone(),
             parent_subagent_run_id: event.parent_subagent_run_id.clone(),
             parent_tool_call_id: event.parent_tool_call_id.clone(),
             parent_message_id: event.parent_message_id.clone(),
@@ -1154,12 +1121,12 @@ impl<I: Into<Item>> Machine<I> for Assembler {
     }
 
     fn pop(&mut self) -> Option<Update> {
-        self.next_update()
+        self.ready.pop_front()
     }
 
     /// Never fails; a run that is still active is truncated from then on (rule R8).
     fn finish(&mut self) -> Result<(), Error> {
-        self.end(RunOutcome::Truncated);
+        self.end_run(RunOutcome::Truncated);
         Ok(())
     }
 
@@ -1171,7 +1138,7 @@ impl<I: Into<Item>> Machine<I> for Assembler {
     }
 
     fn ready(&self) -> usize {
-        self.ready.len().saturating_add(self.waiting.len())
+        self.ready.len()
     }
 }
 
@@ -1181,7 +1148,7 @@ fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
 
 fn new_text_message(event: &TextMessageStartEvent) -> Message {
     let id = event.message_id.clone();
-    let name: Option<Arc<str>> = event.name.as_deref().map(Into::into);
+    let name: Option<Arc<str>> = event.name.clone();
     let subagent_run_id = event.subagent_run_id.clone();
     match event.role_or_default() {
         TextMessageRole::Assistant => Message::Assistant(AssistantMessage {
@@ -1249,23 +1216,23 @@ fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
     inner.messages.push(Arc::new(Entry { message, status }))
 }
 
-fn entry_mut(inner: &mut Inner, key: u64) -> Option<&mut Arc<Entry>> {
+fn entry_mut(inner: &mut Inner, key: u64) -> Option<&mut Entry> {
     match &mut inner.hot {
         Some((hot, entry)) if *hot == key => Some(entry),
-        _ => inner.messages.get_key_mut(key),
+        _ => inner.messages.get_key_mut(key).map(Arc::make_mut),
     }
 }
 
 /// The entry of a message that grows. One that grows twice in a row leaves the list for a place of
 /// its own; with messages that take turns, moving them would cost more than it saves.
 #[inline]
-fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, key: u64) -> Option<&'i mut Arc<Entry>> {
+fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, key: u64) -> Option<&'i mut Entry> {
     let is_hot = inner.hot.as_ref().is_some_and(|(hot, _)| *hot == key);
     if !is_hot && *last_grown == Some(key) {
         cool(inner);
         let slot = inner.messages.get_key_mut(key)?;
         let entry = std::mem::replace(slot, Entry::placeholder());
-        inner.hot = Some((key, entry));
+        inner.hot = Some((key, Arc::unwrap_or_clone(entry)));
     }
     *last_grown = Some(key);
     entry_mut(inner, key)
@@ -1275,7 +1242,7 @@ fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, key: u64) -> Op
 fn cool(inner: &mut Inner) {
     if let Some((key, entry)) = inner.hot.take() {
         if let Some(slot) = inner.messages.get_key_mut(key) {
-            *slot = entry;
+            *slot = Arc::new(entry);
         }
     }
 }
@@ -1289,7 +1256,7 @@ fn rebuild_indices(inner: &mut Inner) {
     for (key, entry) in inner.messages.iter_keys() {
         let entry = match hot {
             Some((hot, entry)) if *hot == key => entry,
-            _ => entry,
+            _ => &**entry,
         };
         rest.index.insert_first(entry.message.id().id(), key);
         let Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. }) = &entry.message else { continue };

@@ -15,6 +15,7 @@
 //! Which events reach which lanes stands in one table, [`Reach::of`].
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use super::Machine;
 use crate::error::{Error, History, Subject, SubjectKind, Violation};
@@ -130,8 +131,8 @@ struct Stream {
 /// What only the first chunk decides (rule C5).
 #[derive(Debug)]
 enum Opener {
-    Text { role: Option<TextMessageRole>, name: Option<String> },
-    Tool { name: Option<String>, parent: Option<MessageId> },
+    Text { role: Option<TextMessageRole>, name: Option<Arc<str>> },
+    Tool { name: Option<Arc<str>>, parent: Option<MessageId> },
     Reasoning,
 }
 
@@ -222,10 +223,10 @@ impl Expander {
     }
 
     fn accept(&mut self, mut indexed: Indexed) -> Result<(), Error> {
-        let at = indexed.index.unwrap_or(self.next);
+        let at = indexed.index().unwrap_or(self.next);
         self.next = at + 1;
         let halves = std::mem::take(&mut indexed.halves);
-        let origin = Origin { index: indexed.index, at, sent_as: indexed.sent_as() };
+        let origin = Origin { index: indexed.index(), at, sent_as: indexed.sent_as() };
         match Reach::of(&indexed.event) {
             Reach::Chunk => {
                 // Nothing else is a chunk, so this always finds one.

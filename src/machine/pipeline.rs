@@ -154,8 +154,18 @@ impl Intake {
     #[inline]
     fn push_text(&mut self, text: &str, give: &mut impl FnMut(Item)) -> Result<(), Error> {
         // What the fast path reads needs no translation: it has no null and no retired shape.
-        if let Some(indexed) = self.enforcer.read_fast(text) {
-            return self.accept(indexed, give);
+        if let Some(event) = self.enforcer.read_fast(text) {
+            // One item from here to where it is given: a move of it is a copy.
+            let item = Item::Event(event);
+            let Item::Event(indexed) = &item else { return Ok(()) };
+            if !self.expander.is_transparent(indexed) {
+                return self.expand(item, give);
+            }
+            let checked = self.verifier.check(indexed, &mut self.warnings);
+            self.give_warnings(give);
+            checked?;
+            give(item);
+            return Ok(());
         }
         if self.compat.is_some() && needs_translation(text) {
             return self.translate(Raw::Text(text.to_owned()), self.enforcer.events(), give);
@@ -211,12 +221,17 @@ impl Intake {
     #[inline]
     fn verify(&mut self, indexed: Indexed, give: &mut impl FnMut(Item)) -> Result<(), Error> {
         let checked = self.verifier.check(&indexed, &mut self.warnings);
-        if !self.warnings.is_empty() {
-            self.warnings.drain(..).for_each(|warning| give(Item::Warning(warning)));
-        }
+        self.give_warnings(give);
         checked?;
         give(Item::Event(indexed));
         Ok(())
+    }
+
+    #[inline]
+    fn give_warnings(&mut self, give: &mut impl FnMut(Item)) {
+        if !self.warnings.is_empty() {
+            self.warnings.drain(..).for_each(|warning| give(Item::Warning(warning)));
+        }
     }
 
     fn finish(&mut self, give: &mut impl FnMut(Item)) -> Result<(), Error> {
@@ -285,7 +300,7 @@ impl Pipeline {
         PipelineBuilder::default()
     }
 
-    /// The conversation as it stands behind everything that was popped.
+    /// The conversation as it stands behind everything that was pushed.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         self.assembler.snapshot()
@@ -300,7 +315,7 @@ impl<R: RawEvent> Machine<R> for Pipeline {
         let assembler = &mut self.assembler;
         let pushed = self.intake.push(raw, &mut |item| assembler.push_item(item));
         if pushed.is_err() {
-            self.assembler.end(RunOutcome::Rejected);
+            self.assembler.end_run(RunOutcome::Rejected);
         }
         pushed
     }
@@ -317,7 +332,7 @@ impl<R: RawEvent> Machine<R> for Pipeline {
     fn finish(&mut self) -> Result<(), Error> {
         let assembler = &mut self.assembler;
         let finished = self.intake.finish(&mut |item| assembler.push_item(item));
-        self.assembler.end(RunOutcome::Truncated);
+        self.assembler.end_run(RunOutcome::Truncated);
         finished
     }
 

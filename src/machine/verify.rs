@@ -191,7 +191,7 @@ impl Verifier {
     /// # Errors
     /// Those of the machine's `push`.
     pub(crate) fn check(&mut self, indexed: &Indexed, warnings: &mut Vec<Warning>) -> Result<(), Error> {
-        let index = indexed.index.unwrap_or(self.next);
+        let index = indexed.index().unwrap_or(self.next);
         self.next = index.saturating_add(1);
         self.seen = self.seen.max(self.next);
         let place = Place { index, sent_as: indexed.sent_as() };

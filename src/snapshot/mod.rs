@@ -38,7 +38,7 @@ pub(crate) struct Inner {
     pub(crate) messages: List<Arc<Entry>>,
     /// The message that grows at the moment, taken out of the list so that a delta does not walk
     /// it; the list has [`Entry::placeholder`] in its place.
-    pub(crate) hot: Option<(u64, Arc<Entry>)>,
+    pub(crate) hot: Option<(u64, Entry)>,
     pub(crate) rest: Arc<Rest>,
 }
 
@@ -91,10 +91,10 @@ impl Entry {
 }
 
 impl Inner {
-    pub(crate) fn entry(&self, key: u64) -> Option<&Arc<Entry>> {
+    pub(crate) fn entry(&self, key: u64) -> Option<&Entry> {
         match &self.hot {
             Some((hot, entry)) if *hot == key => Some(entry),
-            _ => self.messages.get_key(key),
+            _ => self.messages.get_key(key).map(AsRef::as_ref),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! what there is to say. So the rules live in one place.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::scan::Scanner;
 use crate::event::{
@@ -224,8 +225,8 @@ fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
     let parent_message_id = message(PARENT_MESSAGE_ID, fields.parent_message_id);
     let tool_call_id =
         fields.optional(TOOL_CALL_ID, fields.tool_call_id).map(|text| ToolCallId::from_id(interner.get(1, text)));
-    let tool_call_name = fields.optional(TOOL_CALL_NAME, fields.tool_call_name).map(str::to_owned);
-    let name = fields.optional(NAME, fields.name).map(str::to_owned);
+    let tool_call_name = fields.optional(TOOL_CALL_NAME, fields.tool_call_name).map(Arc::from);
+    let name = fields.optional(NAME, fields.name).map(Arc::from);
     let delta = (fields.seen & DELTA != 0).then(|| fields.delta.into_owned());
     Some(match event_type {
         EventType::TextMessageStart => Event::TextMessageStart(TextMessageStartEvent {
@@ -284,10 +285,10 @@ fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
             Event::ReasoningEnd(ReasoningEndEvent { message_id: message_id?, subagent_run_id, base })
         }
         EventType::StepStarted => {
-            Event::StepStarted(StepStartedEvent { step_name: fields.step_name.to_owned(), subagent_run_id, base })
+            Event::StepStarted(StepStartedEvent { step_name: fields.step_name.into(), subagent_run_id, base })
         }
         EventType::StepFinished => {
-            Event::StepFinished(StepFinishedEvent { step_name: fields.step_name.to_owned(), subagent_run_id, base })
+            Event::StepFinished(StepFinishedEvent { step_name: fields.step_name.into(), subagent_run_id, base })
         }
         _ => return None,
     })
