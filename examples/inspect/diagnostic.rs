@@ -60,6 +60,8 @@ pub(crate) struct Diagnostic {
     pub(crate) text: Vec<u8>,
     /// The part of it that matters, and what to say there.
     pub(crate) mark: Option<(Range<usize>, String)>,
+    /// What that is about, for where it cannot stand beside the mark.
+    pub(crate) about: Option<String>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -114,13 +116,17 @@ impl Diagnostic {
             line,
             text: text.to_vec(),
             mark: None,
+            about: None,
             notes: Vec::new(),
         };
         match error {
             Error::Malformed(fault) => {
                 let what = format!("expected {}, found {}", fault.expected, fault.found);
                 match locate(text, &fault.path).filter(|_| !fault.path.is_empty()) {
-                    Some(range) => diagnostic.mark = Some((range, what)),
+                    Some(range) => {
+                        diagnostic.about = Some(format!("{}:", fault.path));
+                        diagnostic.mark = Some((range, what));
+                    }
                     None if fault.path.is_empty() => diagnostic.notes.push(what),
                     None => diagnostic.notes.push(format!("{}: {what}", fault.path)),
                 }
@@ -130,7 +136,10 @@ impl Diagnostic {
                 if let Some(subject) = &fault.subject {
                     let past = past(&fault.history, subject.kind, lines);
                     match (find_id(text, subject), past) {
-                        (Some(range), Some(past)) => diagnostic.mark = Some((range, past)),
+                        (Some(range), Some(past)) => {
+                            diagnostic.about = Some(subject.to_string());
+                            diagnostic.mark = Some((range, past));
+                        }
                         (_, Some(past)) => diagnostic.notes.push(format!("{subject} {past}")),
                         (_, None) => diagnostic.notes.push(format!("about {subject}")),
                     }
@@ -167,6 +176,7 @@ impl Diagnostic {
             line,
             text: text.to_vec(),
             mark: range.map(|range| (range, warning.path.clone())),
+            about: None,
             notes: Vec::new(),
         };
         if diagnostic.mark.is_none() && !warning.path.is_empty() {
@@ -216,7 +226,8 @@ impl Diagnostic {
                     let _ = writeln!(out, "   {bar} {indent}{}", paint(colors, style, format!("{pointer} {what}")));
                 } else {
                     let _ = writeln!(out, "   {bar} {indent}{}", paint(colors, style, pointer));
-                    self.note(&mut out, &what, colors, columns);
+                    let about = self.about.as_ref().map(|about| format!("{about} ")).unwrap_or_default();
+                    self.note(&mut out, &format!("{about}{what}"), colors, columns);
                     return self.notes(out, colors, columns);
                 }
             }
@@ -407,6 +418,7 @@ mod tests {
             line: Some(8),
             text: text.into_bytes(),
             mark: Some((range, "was never opened".to_owned())),
+            about: None,
             notes: vec!["a note".to_owned()],
         };
         for columns in [60, 80, 120] {

@@ -8,6 +8,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ag_ui_stream::machine::Strictness;
 use ag_ui_stream::snapshot::Snapshot;
@@ -16,13 +17,22 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 mod diagnostic;
 mod input;
+mod render;
 mod report;
 mod run;
+mod screen;
 mod text;
 
 use input::{Input, Unreadable};
+use render::Renderer;
 use report::Report;
 use run::{Fault, History, Lines, Outcome, Settings};
+use screen::Screen;
+
+/// A recorded run, invented from beginning to end.
+const DEMO: &[u8] = include_bytes!("demo.jsonl");
+
+const DEMO_NAME: &str = "a recorded run";
 
 const ABOUT: &str = "\
 Shows what an AG-UI stream says, and whether it may.
@@ -151,9 +161,12 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
     }
     let mut worst = Outcome::Completed;
     let mut out = BufWriter::new(io::stdout().lock());
-    for source in &cli.files {
-        let outcome = match Input::open(source) {
-            Ok(input) => write_json(cli, &settings, source, input, &mut out)?,
+    let demo = cli.files.is_empty().then(|| (DEMO_NAME, Input::of(DEMO)));
+    let files = cli.files.iter().map(|path| (path.as_str(), Input::open(path)));
+    for (source, input) in demo.into_iter().chain(files) {
+        let outcome = match input {
+            Ok(input) if cli.json || cli.events || cli.messages => write_json(cli, &settings, source, input, &mut out)?,
+            Ok(input) => show(cli, &settings, source, input, &mut out)?,
             Err(error) => {
                 let fault = Fault::Input(error);
                 say(&fault.diagnostic(&Lines::default()).show(source, colors_of_stderr(cli), width()));
@@ -211,10 +224,71 @@ fn write_json(
     Ok(outcome)
 }
 
+/// A recording as people read it.
+fn show(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mut impl Write) -> io::Result<Outcome> {
+    let terminal = io::stdout().is_terminal();
+    let screen = Screen::new(out, terminal, cli.color.on(terminal));
+    let speed = cli.speed.or(cli.files.is_empty().then_some(1.0)).filter(|_| terminal && !cli.no_delay);
+    let mut player = Player { speed, last: None };
+    let mut lines = Lines::default();
+    let history = match settings.history_of(&mut input) {
+        Ok(history) => history,
+        Err(error) => {
+            let fault = Fault::Input(error);
+            say(&fault.diagnostic(&lines).show(source, colors_of_stderr(cli), width()));
+            return Ok(fault.outcome());
+        }
+    };
+    let bar = progress_bar(&input, !terminal);
+    let mut pipeline = settings.pipeline(history);
+    let mut renderer = Renderer::new(screen, pipeline.snapshot().clone());
+    renderer.title(source)?;
+    let mut shown = None;
+    let fault = run::run(&mut input, &mut pipeline, &mut lines, |update, input| {
+        let (read, size) = input.progress();
+        bar.set_position(read);
+        let percent = size.filter(|size| *size > LONG).map(|size| read.saturating_mul(100) / size);
+        if percent != shown {
+            renderer.set_status(percent.map(|percent| format!("{percent} %")));
+            shown = percent;
+        }
+        if let Some(wait) = player.wait_for(update.event().and_then(|event| event.base().timestamp)) {
+            renderer.paint()?;
+            std::thread::sleep(wait);
+        }
+        renderer.update(&update)
+    })?;
+    bar.finish_and_clear();
+    let outcome = fault.as_ref().map_or(Outcome::Completed, Fault::outcome);
+    renderer.finish(source, outcome, fault.as_ref(), pipeline.snapshot(), &lines)?;
+    Ok(outcome)
+}
+
+/// Waits as long as passed between the events when they were recorded.
+struct Player {
+    /// How many times as fast; `None` does not wait.
+    speed: Option<f64>,
+    last: Option<i64>,
+}
+
+impl Player {
+    /// Nobody wants to see an agent think for a minute.
+    const LONGEST: Duration = Duration::from_millis(1_500);
+
+    fn wait_for(&mut self, timestamp: Option<i64>) -> Option<Duration> {
+        let (speed, now) = self.speed.filter(|speed| *speed > 0.0).zip(timestamp)?;
+        let gap = now - self.last.replace(now)?;
+        let seconds = u32::try_from(gap).ok().filter(|gap| *gap > 0)?;
+        Duration::try_from_secs_f64(f64::from(seconds) / 1_000.0 / speed).ok().map(|wait| wait.min(Self::LONGEST))
+    }
+}
+
+/// From this many bytes on an input takes long enough for a progress bar.
+const LONG: u64 = 4_000_000;
+
 /// A bar on standard error for inputs that take a while, where somebody sees it and nothing else
 /// is written there.
 fn progress_bar(input: &Input, free: bool) -> ProgressBar {
-    const LONG: u64 = 4_000_000;
     let (_, size) = input.progress();
     match size.filter(|size| *size > LONG && free && io::stderr().is_terminal()) {
         None => ProgressBar::hidden(),

@@ -75,6 +75,7 @@ impl Fault {
                 line: unreadable.line,
                 text: Vec::new(),
                 mark: None,
+                about: None,
                 notes: Vec::new(),
             },
         }
