@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::diagnostic::{BOLD, CYAN, DIM, RED, YELLOW, paint};
 use crate::report::status_word;
 use crate::run::{Fault, Lines, Outcome};
-use crate::screen::{BlockId, Look, Screen, rule};
+use crate::screen::{Bar, BlockId, Look, Screen, rule};
 use crate::text;
 
 const GREEN: Style = AnsiColor::Green.on_default().bold();
@@ -52,7 +52,7 @@ struct Lane {
     key: u64,
     name: String,
     style: Style,
-    bars: Vec<Style>,
+    bars: Vec<Bar>,
 }
 
 /// Lines that a later event of the same kind replaces while they are not written yet: a hundred
@@ -360,7 +360,7 @@ impl<W: Write> Renderer<W> {
         if bars.len() == 5 {
             bars.pop();
         }
-        bars.push(style);
+        bars.push(Bar { style, digit: self.next_lane });
         let lane = Lane { key: self.next_lane, name: text::one_line(name).into_owned(), style, bars };
         self.next_lane += 1;
         self.lanes.insert(id.clone(), lane.clone());
@@ -462,7 +462,7 @@ impl<W: Write> Renderer<W> {
     fn state_changed(&mut self, owner: Option<&SubagentRunId>, after: &Snapshot) {
         let from = match self.state.take() {
             // The change before is not written yet: both are shown as one.
-            Some(pending) if pending.blocks.iter().all(|block| self.screen.is_pending(*block)) => {
+            Some(pending) if self.screen.are_held(&pending.blocks) => {
                 pending.blocks.iter().for_each(|block| self.screen.retract(*block));
                 pending.from
             }
@@ -524,9 +524,7 @@ impl<W: Write> Renderer<W> {
     fn raw_passed(&mut self, owner: Option<&SubagentRunId>, after: &Snapshot, source: &str, shown: &str) {
         let look = Look { aside: true, ..self.line_look("raw", owner, DIM) };
         let count = match self.raw.take() {
-            Some(pending)
-                if pending.of == source && pending.blocks.iter().all(|block| self.screen.is_pending(*block)) =>
-            {
+            Some(pending) if pending.of == source && self.screen.are_held(&pending.blocks) => {
                 pending.blocks.iter().for_each(|block| self.screen.retract(*block));
                 pending.count + 1
             }
@@ -810,8 +808,8 @@ mod tests {
         let after = json!({"a": 2, "b": {"c/d": [1, 3, 4]}, "new": "x"});
         assert_eq!(lines(&before, &after), ["~ /a 1 → 2", "- /b/c~1d/1 2", "- /gone null", "+ /new \"x\""]);
         assert_eq!(lines(&json!({}), &json!({"a": {}})), ["+ /a {}"]);
-        assert_eq!(lines(&json!({"a": 1}), &json!(null)), ["~ (all) {\"a\":1} → null"]);
-        assert_eq!(lines(&json!({"a": 1}), &json!({})), ["~ (all) {\"a\":1} → {}"]);
+        assert_eq!(lines(&json!({"a": 1}), &json!(null)), ["~ (all) {\"a\": 1} → null"]);
+        assert_eq!(lines(&json!({"a": 1}), &json!({})), ["~ (all) {\"a\": 1} → {}"]);
         assert_eq!(lines(&json!([1]), &json!([1, 2, 3])), ["+ /1 2", "+ /2 3"]);
         assert_eq!(lines(&before, &before), [""; 0]);
         let many: Value = (0..20).map(|at| (at.to_string(), json!(at))).collect::<serde_json::Map<_, _>>().into();

@@ -23,11 +23,18 @@ use crate::text::{self, Wrapper};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BlockId(u64);
 
+/// The mark of a subagent: a bar in its colour, or a digit where there are no colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bar {
+    pub(crate) style: Style,
+    pub(crate) digit: u64,
+}
+
 /// How a block looks.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     /// The bars in front of it, one for each subagent it is within, outermost first.
-    pub(crate) bars: Vec<Style>,
+    pub(crate) bars: Vec<Bar>,
     pub(crate) label: String,
     pub(crate) label_style: Style,
     pub(crate) style: Style,
@@ -58,7 +65,7 @@ struct Block {
 struct Above {
     anything: bool,
     apart: bool,
-    bars: Vec<Style>,
+    bars: Vec<Bar>,
 }
 
 /// The columns of the labels.
@@ -142,9 +149,11 @@ impl<W: Write> Screen<W> {
         self.blocks.iter_mut().rev().find(|block| block.id == id && block.open)
     }
 
-    /// Whether the block can be written over: nothing of it is written yet.
-    pub(crate) fn is_pending(&self, id: BlockId) -> bool {
-        self.blocks.iter().any(|block| block.id == id && !block.begun)
+    /// Whether these are the last blocks, and wait for one before them to be completed.
+    pub(crate) fn are_held(&self, ids: &[BlockId]) -> bool {
+        let Some(first) = self.blocks.len().checked_sub(ids.len()) else { return false };
+        let waits = self.blocks.iter().take(first).any(|block| block.open);
+        waits && self.blocks.iter().skip(first).map(|block| &block.id).eq(ids)
     }
 
     /// Adds text to a block that is open.
@@ -311,15 +320,16 @@ impl Lines {
     }
 }
 
-fn margin(bars: &[Style]) -> usize {
+fn margin(bars: &[Bar]) -> usize {
     (2 * bars.len()).max(2)
 }
 
-fn draw_bars(bars: &[Style], colors: bool) -> String {
+fn draw_bars(bars: &[Bar], colors: bool) -> String {
     if bars.is_empty() {
         return "  ".to_owned();
     }
-    bars.iter().map(|style| paint(colors, *style, "┃") + " ").collect()
+    let draw = |bar: &Bar| if colors { paint(true, bar.style, "┃ ") } else { format!("{} ", bar.digit % 10) };
+    bars.iter().map(draw).collect()
 }
 
 /// Enough of a block to draw a line of it.
@@ -409,7 +419,7 @@ mod tests {
 
     fn look(lane: u64, label: &str) -> Look {
         Look {
-            bars: if lane == 0 { Vec::new() } else { vec![Style::new()] },
+            bars: if lane == 0 { Vec::new() } else { vec![Bar { style: Style::new(), digit: lane }] },
             label: label.to_owned(),
             label_style: Style::new(),
             style: Style::new(),
@@ -506,7 +516,7 @@ mod tests {
             screen.close(second);
             screen.close(first);
         });
-        assert_eq!(lines, ["┃ first       a b c", "┃", "┃ second      a b c"]);
+        assert_eq!(lines, ["1 first       a b c", "", "2 second      a b c"]);
     }
 
     #[test]
@@ -517,7 +527,7 @@ mod tests {
             let aside = Look { aside: true, apart: false, ..look(0, "aside") };
             let first = screen.line(aside.clone(), "first");
             screen.append(text, "two");
-            assert!(screen.is_pending(first));
+            assert!(screen.are_held(&[first]));
             screen.retract(first);
             screen.line(aside, "second");
             screen.close(text);
@@ -541,7 +551,9 @@ mod tests {
         screen.close(one);
         screen.close(two);
         screen.finish().unwrap();
-        let all = replay(&written).join(" ");
+        let lines = replay(&written);
+        let all: Vec<&str> = lines.iter().filter_map(|line| line.get(14..)).collect();
+        let all = all.join(" ");
         let numbers = all.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
         let mut numbers: Vec<u32> = numbers.collect();
         numbers.sort_unstable();

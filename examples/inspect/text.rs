@@ -1,8 +1,11 @@
 //! Text for a terminal: what a stream sends is shown and never obeyed.
 
 use std::borrow::Cow;
+use std::io;
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -107,14 +110,30 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number as u64), if number == 1 { one } else { many })
 }
 
-/// A JSON value on one line, without the spaces that nobody needs, cut at about `bytes`.
-pub(crate) fn json(value: &Value, bytes: usize) -> String {
+/// A JSON value on one line, with spaces to break it at, cut at about `bytes`.
+pub(crate) fn json(value: &impl Serialize, bytes: usize) -> String {
     let mut text = Bounded { text: String::new(), left: bytes, total: 0 };
     // What does not fit is counted and not kept, however large the value is.
-    let _ = serde_json::to_writer(&mut text, value);
+    let _ = value.serialize(&mut Serializer::with_formatter(&mut text, Spaced));
     let more = text.total > text.text.len();
     let shown = one_line(&text.text);
     if more { format!("{shown}… ({})", size(text.total)) } else { shown.into_owned() }
+}
+
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { out.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { out.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
 }
 
 struct Bounded {
@@ -123,8 +142,8 @@ struct Bounded {
     total: usize,
 }
 
-impl std::io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.total += bytes.len();
         let text = String::from_utf8_lossy(bytes);
         let end = (0..=text.len().min(self.left)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -133,7 +152,7 @@ impl std::io::Write for Bounded {
         Ok(bytes.len())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -280,7 +299,7 @@ mod tests {
     fn cuts_are_at_characters() {
         assert_eq!(excerpt("ééé", 3), "é… (6 B)");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
-        assert_eq!(json(&serde_json::json!({"a": "éé\u{1b}"}), 7), "{\"a\":\"… (18 B)");
+        assert_eq!(json(&serde_json::json!({"a": "éé\u{1b}"}), 8), "{\"a\": \"… (19 B)");
         assert_eq!(grouped(1_234_567), "1 234 567");
     }
 }
