@@ -133,7 +133,7 @@ enum Phase {
 struct Rejection {
     error: Error,
     before: Phase,
-    /// The event at fault; none at the end of the input.
+    /// The event at fault, if it is one that begins or ends a run.
     event: Option<(Event, Place)>,
 }
 
@@ -237,14 +237,19 @@ impl Verifier {
                 self.judge(&event.into(), place, &mut Vec::new())
             }
         };
-        judged.map_err(|error| self.reject(error))
+        judged.map_err(|error| self.reject(error, None))
     }
 
     #[cold]
     fn reject(&mut self, error: Error, event: Option<(&Indexed, Place)>) -> Error {
         // A second error is the first one again.
         if !matches!(self.phase, Phase::Rejected(_)) {
-            let event = event.map(|(indexed, place)| (indexed.event.clone(), place));
+            let event = match event {
+                Some((indexed, place)) if matches!(indexed.event, Event::RunStarted(_) | Event::RunFinished(_)) => {
+                    Some((indexed.event.clone(), place))
+                }
+                _ => None,
+            };
             let before = core::mem::take(&mut self.phase);
             self.phase = Phase::Rejected(Box::new(Rejection { error: error.clone(), before, event }));
         }
@@ -281,14 +286,14 @@ impl Verifier {
     /// ```
     pub fn recover(&mut self) -> Option<Recovery> {
         let rejection = match core::mem::take(&mut self.phase) {
-            Phase::Rejected(rejection) if rejection.event.is_some() => rejection,
+            Phase::Rejected(rejection) if !rejection.error.is_truncated() => rejection,
             phase => {
                 self.phase = phase;
                 return None;
             }
         };
         self.phase = rejection.before;
-        let (event, place) = rejection.event?;
+        let Some((event, place)) = rejection.event else { return Some(Recovery::Skipped) };
         match (&self.phase, &event) {
             (
                 Phase::Waiting | Phase::Active(_) | Phase::Finished(..) | Phase::Failed(..),
