@@ -59,7 +59,8 @@ use crate::wire::scan::join;
 ///
 /// # Errors
 /// [`Error::Violation`] with C2, C4, C5, or O2 where a chunk names an item of another owner. What
-/// an expanded event may not do is for verification to say.
+/// an expanded event may not do is for verification to say. A chunk that is rejected changes
+/// nothing, so a tool that wants to see every fault may go on pushing.
 ///
 /// # Cost
 /// Constant for each event, however many lanes are open; a chunk's delta and ids move through.

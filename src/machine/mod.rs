@@ -38,7 +38,7 @@ pub use compat::Compat;
 pub use enforce::Enforcer;
 pub use expand::Expander;
 pub use pipeline::{EventPipeline, Pipeline, PipelineBuilder};
-pub use verify::{Strictness, Verifier};
+pub use verify::{Recovery, Strictness, Verifier};
 
 /// A stage: inputs are pushed, outputs are popped.
 pub trait Machine<I> {
