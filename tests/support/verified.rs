@@ -2,7 +2,7 @@
 
 use ag_ui_stream::machine::{Strictness, Verifier};
 use ag_ui_stream::{Error, EventType, History, Item, Subject, SubjectKind, Violation};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Driven, drive, enforced, event, run_finished, run_started};
 
