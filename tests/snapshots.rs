@@ -1,0 +1,272 @@
+//! Snapshots and updates: rule A8, look-ups, marks of change, and the way to another consumer.
+
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+
+mod support;
+
+use ag_ui_stream::machine::{Assembler, Machine, Pipeline};
+use ag_ui_stream::message::Role;
+use ag_ui_stream::snapshot::{ItemStatus, Snapshot, Update};
+use ag_ui_stream::{Event, Item, Message};
+use serde_json::{Value, json};
+use support::assembled::*;
+use support::*;
+
+/// Some of everything, with every way in which messages are replaced, moved and dropped.
+fn mixed() -> Vec<Value> {
+    let under = |parent: &str, event: Value| with(event, json!({"parentMessageId": parent}));
+    let mut events = vec![run_started(), step_started("p"), text_start("m"), delta("m", "a"), delta("m", "b")];
+    events.extend([subagent_started("s"), by("s", under("t", call_start("c"))), args("c", "{"), args("c", "1")]);
+    events.extend([
+        delta("m", "c"),
+        thought_start("m"),
+        thought("m", "x"),
+        thought("m", "y"),
+        args("c", "}"),
+        call_end("c"),
+    ]);
+    events.extend([result("r", "c", json!("1")), text_end("m"), activity("act", json!({"n": 1}))]);
+    events.extend([
+        activity_patch("act", json!([{"op": "replace", "path": "/n", "value": 2}])),
+        state(json!({"l": [1]})),
+    ]);
+    events.extend([state_patch(json!([{"op": "add", "path": "/l/-", "value": 2}])), encrypted_value("tool-call", "c")]);
+    events.extend([result("r2", "c", json!("2")), result("r", "c", json!("3")), thought_end("m")]);
+    events.extend([by("s", text_start("u")), with(by("s", delta("u", "x")), json!({"metadata": {"k": 1}}))]);
+    events.extend([delta("u", "x"), delta("u", "y")]);
+    let copies =
+        [by("s", assistant("u", "XY")), by("s", caller("t", &[("c", "{}")])), tool("r", "c", "9"), user("new", "x")];
+    events.extend([messages_snapshot(json!(copies)), delta("u", "z"), delta("u", "z"), activity("new", json!({}))]);
+    events.extend([by("s", text_end("u")), subagent_finished("s"), step_finished("p"), run_finished()]);
+    events.extend([run_started(), text_start("u"), delta("u", "!"), call_start("open"), run_error()]);
+    events
+}
+
+/// A snapshot in full, as values that share nothing with it.
+fn copy(snapshot: &Snapshot) -> (Vec<Value>, Value, String, Vec<Option<ItemStatus>>) {
+    let ids = ["m", "t", "r", "r2", "u", "act", "new", "open"];
+    let statuses = ids
+        .map(|id| snapshot.message_status(id))
+        .into_iter()
+        .chain(["c", "open"].map(|id| snapshot.tool_call_status(id)));
+    let runs = format!("{:?}", snapshot.runs().collect::<Vec<_>>());
+    (messages(snapshot), snapshot.state().clone(), runs, statuses.collect())
+}
+
+#[test]
+fn a8_what_is_held_never_changes() {
+    let mut pipeline = Pipeline::new();
+    let mut held: Vec<(Snapshot, _)> = Vec::new();
+    for event in &mixed() {
+        pipeline.push(event).unwrap();
+        while let Some(update) = Machine::<&Value>::pop(&mut pipeline) {
+            held.push((update.snapshot().clone(), copy(update.snapshot())));
+        }
+        for (snapshot, expected) in &held {
+            assert_eq!(copy(snapshot), *expected);
+        }
+    }
+}
+
+#[test]
+fn a8_whether_snapshots_are_held_makes_no_difference() {
+    let events = mixed();
+    let held = assemble(&events).updates;
+    let mut pipeline = Pipeline::new();
+    let mut seen = held.iter();
+    for event in &events {
+        pipeline.push(event).unwrap();
+        while let Some(update) = Machine::<&Value>::pop(&mut pipeline) {
+            let other = seen.next().unwrap();
+            assert_eq!(update.item(), other.item());
+            assert_eq!(copy(update.snapshot()), copy(other.snapshot()));
+            assert_eq!((update.message_index(), update.is_change()), (other.message_index(), other.is_change()));
+        }
+    }
+    assert!(seen.next().is_none());
+}
+
+#[test]
+fn an_update_marks_what_its_event_changed() {
+    let assembled = assemble(&mixed());
+    let mut before = Snapshot::default();
+    for update in &assembled.updates {
+        let after = update.snapshot();
+        let (old, new) = (messages(&before), messages(after));
+        let status = |snapshot: &Snapshot, id: &str| (snapshot.message_status(id), snapshot.tool_call_status(id));
+        let same_state = before.state() == after.state();
+        let same_runs = before.runs().eq(after.runs());
+        // Warnings come first, with the conversation behind their event.
+        if update.warning().is_some() {
+            assert!(!update.is_change() && update.event().is_none());
+            continue;
+        }
+        let about = format!("{:?}", update.item());
+        assert_eq!(update.changed_state(), !same_state, "{about}");
+        assert!(update.changed_run() || same_runs, "{about}");
+        match (update.message(), update.message_index()) {
+            (Some(message), Some(index)) => {
+                assert!(update.changed_messages());
+                assert_eq!(after.messages().get(index), Some(message), "{about}");
+                // Every other message is what it was.
+                let id = message.id().as_str();
+                let others =
+                    |all: &[Value]| all.iter().filter(|message| message["id"] != id).cloned().collect::<Vec<_>>();
+                assert_eq!(others(&old), others(&new), "{about}");
+                for other in after.messages().iter().filter(|other| *other.id() != id) {
+                    assert_eq!(status(&before, other.id().as_str()).0, status(after, other.id().as_str()).0);
+                }
+            }
+            (None, None) if update.changed_messages() => {}
+            (None, None) => assert_eq!(old, new, "{about}"),
+            other => panic!("{other:?} {about}"),
+        }
+        assert_eq!(update.changed().is_some(), update.is_change());
+        before = after.clone();
+    }
+    assert_eq!(before, assembled.snapshot);
+}
+
+#[test]
+fn messages_are_found_by_id_by_place_and_in_order() {
+    let snapshot = assemble(&mixed()).snapshot;
+    let all: Vec<&Message> = snapshot.messages().iter().collect();
+    assert_eq!(snapshot.messages().len(), all.len());
+    assert_eq!(snapshot.messages().iter().rev().collect::<Vec<_>>(), all.iter().rev().copied().collect::<Vec<_>>());
+    assert_eq!(snapshot.messages().into_iter().len(), all.len());
+    for (index, message) in all.iter().enumerate() {
+        assert_eq!(snapshot.messages().get(index), Some(*message));
+        assert_eq!(snapshot.message(message.id()).unwrap().id(), message.id());
+    }
+    assert_eq!(snapshot.messages().first(), all.first().copied());
+    assert_eq!(snapshot.messages().last(), all.last().copied());
+    assert_eq!(snapshot.messages().get(all.len()), None);
+    assert_eq!((snapshot.message("none"), snapshot.message_status("none")), (None, None));
+    assert_eq!(serde_json::to_value(snapshot.messages()).unwrap(), json!(messages(&snapshot)));
+    let empty = Snapshot::default();
+    assert_eq!((empty.messages().first(), empty.messages().last(), empty.messages().is_empty()), (None, None, true));
+}
+
+#[test]
+fn a_message_that_grows_is_found_like_any_other() {
+    let assembled =
+        assemble_open([text_start("a"), text_start("b"), delta("a", "x"), delta("a", "y"), delta("a", "z")]);
+    let snapshot = &assembled.snapshot;
+    assert_eq!(snapshot.message("a").unwrap().text().unwrap(), "xyz");
+    assert_eq!(messages(snapshot), [assistant("a", "xyz"), assistant("b", "")]);
+    assert_eq!(snapshot.messages().get(0), snapshot.message("a"));
+    assert_eq!(assembled.at(5).message_index(), Some(0));
+    assert_eq!(assembled.at(5).message().unwrap().text().unwrap(), "xyz");
+}
+
+#[test]
+fn tool_calls_are_found_by_id() {
+    let under = with(call_start("b"), json!({"parentMessageId": "m"}));
+    let assembled = assemble_open([call_start("a"), call_end("a"), under, args("b", "1")]);
+    let snapshot = &assembled.snapshot;
+    assert_eq!(snapshot.tool_call("b").unwrap().function.arguments, "1");
+    assert_eq!(snapshot.tool_call_message("b").unwrap().id(), "m");
+    assert_eq!(snapshot.tool_call_status("a"), Some(ItemStatus::Complete));
+    assert_eq!(snapshot.tool_call_status("b"), Some(ItemStatus::Streaming));
+    assert_eq!(snapshot.message("m").unwrap().tool_calls().map(|call| call.id.to_string()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!((snapshot.tool_call("m"), snapshot.tool_call_status("m")), (None, None));
+}
+
+#[test]
+fn messages_are_grouped_by_owner() {
+    let events = [
+        text("a", "1").to_vec(),
+        text("b", "2").map(|e| by("s", e)).to_vec(),
+        text("c", "3").to_vec(),
+        text("d", "4").map(|e| by("t", e)).to_vec(),
+        text("e", "5").map(|e| by("s", e)).to_vec(),
+    ];
+    let snapshot = assemble_run(events.concat()).snapshot;
+    let groups: Vec<_> = snapshot
+        .messages_by_owner()
+        .into_iter()
+        .map(|(owner, messages)| {
+            (owner.map(ToString::to_string), messages.iter().map(|m| m.id().to_string()).collect::<Vec<_>>())
+        })
+        .collect();
+    let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        groups,
+        [(None, ids(&["a", "c"])), (Some("s".into()), ids(&["b", "e"])), (Some("t".into()), ids(&["d"]))]
+    );
+    let owner = "s".into();
+    assert_eq!(snapshot.messages_of(Some(&owner)).count(), 2);
+    assert_eq!(snapshot.messages_of(None).count(), 2);
+}
+
+#[test]
+fn the_text_of_a_message_is_without_its_other_parts() {
+    let parts = json!([{"type": "text", "text": "a"}, {"type": "image", "source": {"type": "url", "value": "u"}}, {"type": "text", "text": "b"}]);
+    let image = json!([{"type": "image", "source": {"type": "url", "value": "u"}}]);
+    for (message, expected) in [
+        (with(user("m", ""), json!({"content": parts})), Some("ab")),
+        (with(tool("m", "c", ""), json!({"content": parts})), Some("ab")),
+        (with(user("m", ""), json!({"content": image})), None),
+        (caller("m", &[("c", "")]), None),
+        (assistant("m", "x"), Some("x")),
+        (reasoned("m", "x"), Some("x")),
+        (active("m", json!({"text": "x"})), None),
+    ] {
+        let message = &typed(&[message])[0];
+        assert_eq!(message.text().map(|text| text.to_string()).as_deref(), expected, "{message:?}");
+    }
+    assert_eq!(typed(&[reasoned("m", "x")])[0].role(), Role::Reasoning);
+}
+
+#[test]
+fn a_snapshot_rebuilds_the_conversation_in_another_consumer() {
+    // While a run is active, with what is open.
+    let events = mixed();
+    for end in 1..events.len() {
+        let mut pipeline = Pipeline::new();
+        events[..end].iter().for_each(|event| pipeline.push(event).unwrap());
+        let snapshot = pipeline.snapshot().clone();
+        // Two messages of one id cannot be told by a MESSAGES_SNAPSHOT (rule A10).
+        if snapshot.messages().iter().filter(|message| *message.id() == "m").count() > 1 {
+            continue;
+        }
+        let mut other = Pipeline::new();
+        other.push(&run_started()).unwrap();
+        for event in snapshot.to_events() {
+            // Over the wire, as another consumer gets it.
+            other.push(&serde_json::to_value(event).unwrap()).unwrap();
+        }
+        assert_eq!(messages(other.snapshot()), messages(&snapshot), "{end}");
+        assert_eq!(other.snapshot().state(), snapshot.state());
+        let warnings =
+            std::iter::from_fn(|| Machine::<&Value>::pop(&mut other)).filter(|u| u.warning().is_some()).count();
+        assert_eq!(warnings, 0);
+    }
+}
+
+#[test]
+fn a_server_s_own_events_are_assembled_without_verification() {
+    let mut assembler = Assembler::new();
+    for json in in_run(text("m", "x")) {
+        Machine::<Event>::push(&mut assembler, event(json)).unwrap();
+    }
+    // What is out of order is of no account.
+    for json in
+        [delta("m", "y"), text_end("m"), args("c", "z"), call_end("c"), step_finished("p"), subagent_finished("s")]
+    {
+        Machine::<Event>::push(&mut assembler, event(json)).unwrap();
+    }
+    assert_eq!(messages(assembler.snapshot()), [assistant("m", "x")]);
+    let updates: Vec<Update> = std::iter::from_fn(|| Machine::<Item>::pop(&mut assembler)).collect();
+    assert_eq!(updates.len(), 11);
+    assert!(updates[5..9].iter().all(|update| !update.changed_messages()));
+}
+
+#[test]
+fn snapshots_are_compared_by_what_they_say() {
+    let (a, b) = (assemble(&mixed()).snapshot, assemble(&mixed()).snapshot);
+    assert_eq!(a, b);
+    assert!(!a.ptr_eq(&b) && a.ptr_eq(&a.clone()));
+    assert_ne!(a, Snapshot::default());
+}
