@@ -2,7 +2,7 @@
 
 use ag_ui_stream::machine::{Strictness, Verifier};
 use ag_ui_stream::{Error, EventType, History, Item, Subject, SubjectKind, Violation};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Driven, drive, enforced, event, run_finished, run_started};
 
@@ -133,6 +133,8 @@ impl Kind {
 
 /// Every event that belongs within a run, once, about the id `x`, and what it is about.
 pub fn inner_events() -> Vec<(Value, Option<Subject>)> {
+    use serde_json::json;
+
     use super::*;
     let about = |kind| Some(Subject::new(kind, "x"));
     vec![
