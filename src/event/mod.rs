@@ -29,7 +29,7 @@ pub use run::{
     RunFinishedOutcome, RunFinishedSuccessOutcome, RunStartedEvent, TokenUsage,
 };
 pub use special::{CustomEvent, RawPassthroughEvent};
-pub use state::{JsonPatch, MessagesSnapshotEvent, StateDeltaEvent, StateSnapshotEvent};
+pub use state::{JsonPatch, MessagesSnapshotEvent, Operation, StateDeltaEvent, StateSnapshotEvent};
 pub use step::{StepFinishedEvent, StepStartedEvent};
 pub use subagent::{
     SubagentErrorEvent, SubagentFinishedEvent, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome,

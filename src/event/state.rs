@@ -1,11 +1,18 @@
 //! State and the conversation as a whole: <https://docs.ag-ui.com/spec/1.0/events/state>.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{
+    AddOperation, CopyOperation, MoveOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation,
+};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::message::Message;
 use crate::rule::Rule;
-use crate::wire::decode::{Context, Decode, Decoded, Reject};
+use crate::wire::decode::{Context, Decode, Decoded, Faults, Reject};
 use crate::wire::node::Node;
 
 object! {
@@ -46,18 +53,17 @@ object! {
 
 /// A JSON Patch (RFC 6902), well formed: each operation is one that the RFC defines, with the
 /// members that it needs and pointers that are pointers. Other members stay (rule E6).
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct JsonPatch(Vec<Operation>);
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(transparent)]
-struct Operation(Map<String, Value>);
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JsonPatch {
+    operations: Vec<PatchOperation>,
+    /// The other members of operations, by their place.
+    others: BTreeMap<usize, Map<String, Value>>,
+}
 
 impl JsonPatch {
-    /// The operations as JSON objects, in order.
-    pub fn operations(&self) -> impl ExactSizeIterator<Item = &Map<String, Value>> {
-        self.0.iter().map(|operation| &operation.0)
+    /// The operations, in order.
+    pub fn operations(&self) -> impl ExactSizeIterator<Item = Operation<'_>> {
+        self.operations.iter().enumerate().map(|(at, operation)| Operation { operation, others: self.others.get(&at) })
     }
 
     /// Reads a patch from a JSON array; `None` where an operation is malformed or unknown.
@@ -68,66 +74,150 @@ impl JsonPatch {
         let patch = Self::decode(&node, &mut cx).ok()?;
         cx.removed.is_empty().then_some(patch)
     }
+
+    pub(crate) fn as_slice(&self) -> &[PatchOperation] {
+        &self.operations
+    }
+}
+
+/// One operation of a [`JsonPatch`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Operation<'a> {
+    operation: &'a PatchOperation,
+    others: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> Operation<'a> {
+    /// What it does: `add`, `remove`, `replace`, `move`, `copy` or `test`.
+    #[must_use]
+    pub fn op(&self) -> &'static str {
+        match self.operation {
+            PatchOperation::Add(_) => "add",
+            PatchOperation::Remove(_) => "remove",
+            PatchOperation::Replace(_) => "replace",
+            PatchOperation::Move(_) => "move",
+            PatchOperation::Copy(_) => "copy",
+            PatchOperation::Test(_) => "test",
+        }
+    }
+
+    /// The place that it changes or tests, a JSON pointer (RFC 6901).
+    #[must_use]
+    pub fn path(&self) -> &'a str {
+        self.operation.path().as_str()
+    }
+
+    /// The place that `move` and `copy` take from.
+    #[must_use]
+    pub fn from(&self) -> Option<&'a str> {
+        match self.operation {
+            PatchOperation::Move(operation) => Some(operation.from.as_str()),
+            PatchOperation::Copy(operation) => Some(operation.from.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The value that `add`, `replace` and `test` bring.
+    #[must_use]
+    pub fn value(&self) -> Option<&'a Value> {
+        match self.operation {
+            PatchOperation::Add(operation) => Some(&operation.value),
+            PatchOperation::Replace(operation) => Some(&operation.value),
+            PatchOperation::Test(operation) => Some(&operation.value),
+            _ => None,
+        }
+    }
+
+    /// The members that the operation does not need, kept as they came.
+    #[must_use]
+    pub fn others(&self) -> Option<&'a Map<String, Value>> {
+        self.others
+    }
+}
+
+impl Serialize for Operation<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("op", self.op())?;
+        if let Some(from) = self.from() {
+            map.serialize_entry("from", from)?;
+        }
+        map.serialize_entry("path", self.path())?;
+        if let Some(value) = self.value() {
+            map.serialize_entry("value", value)?;
+        }
+        for (key, value) in self.others.into_iter().flatten() {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for JsonPatch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.operations())
+    }
 }
 
 impl Decode for JsonPatch {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
-        cx.list(node).map(Self)
-    }
-}
-
-impl Decode for Operation {
-    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
-        let object = cx.object(node)?;
-        let needs: &[&'static str] = match cx.tag(object, "op")? {
-            "add" | "replace" | "test" => &["path", "value"],
-            "remove" => &["path"],
-            "move" | "copy" => &["from", "path"],
-            _ => return Err(Reject::Unknown(Rule::E3)),
-        };
-        let mut faults = crate::wire::decode::Faults::default();
-        for key in needs {
-            if *key == "value" {
-                let _: Option<Present> = cx.required(object, key, &mut faults);
-            } else {
-                let _: Option<Pointer> = cx.required(object, key, &mut faults);
+        let mut patch = Self::default();
+        for (at, Read(operation, others)) in cx.list(node)?.into_iter().enumerate() {
+            patch.operations.push(operation);
+            if !others.is_empty() {
+                patch.others.insert(at, others);
             }
         }
-        faults.check()?;
-        cx.open_object(node).map(Self)
+        Ok(patch)
     }
 }
 
-/// Any value, as long as there is one.
-struct Present;
+/// An operation as it is read: with its other members.
+struct Read(PatchOperation, Map<String, Value>);
 
-impl Decode for Present {
-    fn decode(_: &Node<'_>, _: &mut Context) -> Decoded<Self> {
-        Ok(Self)
+impl Decode for Read {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        let object = cx.object(node)?;
+        let op = cx.tag(object, "op")?;
+        let needs: &[&str] = match op {
+            "add" | "replace" | "test" => &["op", "path", "value"],
+            "remove" => &["op", "path"],
+            "move" | "copy" => &["op", "from", "path"],
+            _ => return Err(Reject::Unknown(Rule::E3)),
+        };
+        let mut faults = Faults::default();
+        let path = cx.required::<Pointer>(object, "path", &mut faults);
+        let from = if needs.contains(&"from") { cx.required::<Pointer>(object, "from", &mut faults) } else { None };
+        let value = if needs.contains(&"value") { cx.required::<Value>(object, "value", &mut faults) } else { None };
+        faults.check()?;
+        let operation = match (op, path, from, value) {
+            ("add", Some(Pointer(path)), _, Some(value)) => PatchOperation::Add(AddOperation { path, value }),
+            ("replace", Some(Pointer(path)), _, Some(value)) => {
+                PatchOperation::Replace(ReplaceOperation { path, value })
+            }
+            ("test", Some(Pointer(path)), _, Some(value)) => PatchOperation::Test(TestOperation { path, value }),
+            ("remove", Some(Pointer(path)), ..) => PatchOperation::Remove(RemoveOperation { path }),
+            ("move", Some(Pointer(path)), Some(Pointer(from)), _) => PatchOperation::Move(MoveOperation { from, path }),
+            ("copy", Some(Pointer(path)), Some(Pointer(from)), _) => PatchOperation::Copy(CopyOperation { from, path }),
+            // `check` has returned by now wherever something is missing.
+            _ => return Err(cx.malformed("an operation with all its members", node)),
+        };
+        let others = cx.open_others(object, needs)?;
+        Ok(Self(operation, others))
     }
 }
 
 /// A JSON pointer (RFC 6901).
-struct Pointer;
+struct Pointer(PointerBuf);
 
 impl Decode for Pointer {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         match node {
-            Node::String(text) if is_pointer(text.as_str()) => Ok(Self),
+            Node::String(text) => match PointerBuf::parse(text.as_str()) {
+                Ok(pointer) => Ok(Self(pointer)),
+                Err(_) => Err(cx.malformed("a JSON pointer", node)),
+            },
             other => Err(cx.malformed("a JSON pointer", other)),
         }
     }
-}
-
-fn is_pointer(text: &str) -> bool {
-    let mut rest = text.bytes().peekable();
-    if rest.peek().is_some_and(|first| *first != b'/') {
-        return false;
-    }
-    while let Some(byte) = rest.next() {
-        if byte == b'~' && !matches!(rest.next(), Some(b'0' | b'1')) {
-            return false;
-        }
-    }
-    true
 }

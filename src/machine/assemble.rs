@@ -10,11 +10,11 @@ use crate::error::{Error, SubjectKind};
 use crate::event::{
     ActivityDeltaEvent, ActivitySnapshotEvent, Event, EventType, JsonPatch, Metadata, ReasoningEncryptedValueEvent,
     ReasoningEncryptedValueSubtype, RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent,
-    SubagentFinishedOutcome, SubagentFinishedSuccessOutcome, SubagentStartedEvent, TextMessageRole,
-    TextMessageStartEvent, ToolCallResultEvent, ToolCallStartEvent,
+    SubagentFinishedOutcome, SubagentFinishedSuccessOutcome, SubagentStartedEvent, TextMessageContentEvent,
+    TextMessageRole, TextMessageStartEvent, ToolCallResultEvent, ToolCallStartEvent,
 };
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
-use crate::item::Item;
+use crate::item::{Indexed, Item};
 use crate::message::{
     ActivityMessage, AssistantMessage, Content, DeveloperMessage, FunctionCall, Message, ReasoningMessage,
     SystemMessage, ToolCall, ToolMessage, UserMessage,
@@ -47,7 +47,7 @@ struct Live {
     text: IdMap<Id, OpenMessage>,
     reasoning: IdMap<Id, OpenMessage>,
     calls: IdMap<Id, OpenCall>,
-    brackets: HashMap<(SubjectKind, Arc<str>, Option<SubagentRunId>), u64>,
+    brackets: HashMap<(SubjectKind, Id, Option<SubagentRunId>), u64>,
     /// The calls that the run started, in order, and those among them that were answered.
     started: Vec<ToolCallId>,
     started_set: IdMap<Id, ()>,
@@ -61,6 +61,20 @@ struct Live {
     /// The message that grew last, and the one before it.
     last_grown: Option<u64>,
     state_is_set: bool,
+}
+
+impl Live {
+    /// Forgets what is scoped to the run (rule R6). Done when one ends, so that no table outlives
+    /// its run, and when one begins.
+    fn forget_run(&mut self) {
+        self.text.clear();
+        self.reasoning.clear();
+        self.calls.clear();
+        self.brackets.clear();
+        self.started.clear();
+        self.started_set.clear();
+        self.answered.clear();
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -159,11 +173,13 @@ impl Assembler {
         };
         let index = indexed.index().unwrap_or(self.events);
         self.events = index.saturating_add(1);
-        let change = match self.grow(&indexed.event) {
-            Some(change) => change,
-            None => {
+        let change = match &indexed.event {
+            Event::TextMessageContent(event) if event.base.metadata.is_none() => {
+                self.grow(&event.message_id, &event.delta)
+            }
+            event => {
                 let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
-                let change = self.apply(&indexed.event, &mut warnings);
+                let change = self.apply(event, &mut warnings);
                 for warning in warnings.list {
                     self.queue(warning.into(), Change::default());
                 }
@@ -178,36 +194,49 @@ impl Assembler {
         self.ready.push_back(Update { item, snapshot: self.snapshot.clone(), change });
     }
 
-    /// The common event: a delta for an open text message, without metadata.
+    /// Applies the most common event and queues its update.
+    #[inline(always)]
+    pub(crate) fn push_text_content(&mut self, event: TextMessageContentEvent, index: u64) {
+        self.events = index.saturating_add(1);
+        let change = if event.base.metadata.is_some() {
+            self.extend_text(&event)
+        } else {
+            self.grow(&event.message_id, &event.delta)
+        };
+        self.queue(Item::Event(Indexed::new(event.into(), index)), change);
+    }
+
+    /// A delta without metadata for an open text message.
     #[inline]
-    fn grow(&mut self, event: &Event) -> Option<Change> {
-        let Event::TextMessageContent(event) = event else { return None };
-        if event.base.metadata.is_some() || event.delta.is_empty() {
-            return None;
+    fn grow(&mut self, id: &MessageId, delta: &str) -> Change {
+        if delta.is_empty() {
+            return Change::default();
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
         if let Some((key, entry)) = &mut inner.hot {
-            if entry.message.id() == &event.message_id && class_of(&entry.message) == Class::Text {
-                // A twin of the id may be the one that is open; the table knows.
-                if self.live.twins.is_empty() && entry.status == ItemStatus::Streaming {
-                    push_text(&mut entry.message, &event.delta);
-                    return Some(Change { messages: MessageChange::One(*key), ..Change::default() });
-                }
+            // A twin of the id may be the one that is open; the table knows.
+            let is_open = entry.status == ItemStatus::Streaming && self.live.twins.is_empty();
+            if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
+                push_text(&mut entry.message, delta);
+                return Change { messages: MessageChange::One(*key), ..Change::default() };
             }
         }
-        let key = self.live.text.get(event.message_id.id())?.target?;
-        let entry = grown(inner, &mut self.live.last_grown, key)?;
-        push_text(&mut entry.message, &event.delta);
-        Some(Change { messages: MessageChange::One(key), ..Change::default() })
+        let Some(key) = self.live.text.get(id.id()).and_then(|open| open.target) else { return Change::default() };
+        let Some(entry) = grown(inner, &mut self.live.last_grown, key) else { return Change::default() };
+        push_text(&mut entry.message, delta);
+        Change { messages: MessageChange::One(key), ..Change::default() }
+    }
+
+    #[cold]
+    fn extend_text(&mut self, event: &TextMessageContentEvent) -> Change {
+        let open = self.live.text.get(event.message_id.id()).copied();
+        self.extend_message(open, &event.delta, event.base.metadata.as_ref())
     }
 
     fn apply(&mut self, event: &Event, warnings: &mut Warnings) -> Change {
         match event {
             Event::TextMessageStart(event) => self.start_text(event, warnings),
-            Event::TextMessageContent(event) => {
-                let open = self.live.text.get(event.message_id.id()).copied();
-                self.extend_message(open, &event.delta, event.base.metadata.as_ref())
-            }
+            Event::TextMessageContent(event) => self.extend_text(event),
             Event::TextMessageEnd(event) => {
                 let open = self.live.text.remove(event.message_id.id());
                 self.close_message(open, event.base.metadata.as_ref())
@@ -245,20 +274,23 @@ impl Assembler {
             Event::RunStarted(event) => self.start_run(event),
             Event::RunFinished(event) => self.finish_run(event),
             Event::RunError(event) => self.fail_run(event),
-            Event::StepStarted(event) => {
-                self.open_bracket(SubjectKind::Step, &event.step_name, event.subagent_run_id.as_ref(), warnings.event)
-            }
+            Event::StepStarted(event) => self.open_bracket(
+                SubjectKind::Step,
+                Id::new(&event.step_name),
+                event.subagent_run_id.as_ref(),
+                warnings.event,
+            ),
             Event::StepFinished(event) => {
-                self.close_bracket(SubjectKind::Step, &event.step_name, event.subagent_run_id.as_ref())
+                self.close_bracket(SubjectKind::Step, Id::new(&event.step_name), event.subagent_run_id.as_ref())
             }
             Event::ReasoningStart(event) => self.open_bracket(
                 SubjectKind::ReasoningSpan,
-                event.message_id.as_str(),
+                event.message_id.id().clone(),
                 event.subagent_run_id.as_ref(),
                 warnings.event,
             ),
             Event::ReasoningEnd(event) => {
-                self.close_bracket(SubjectKind::ReasoningSpan, event.message_id.as_str(), None)
+                self.close_bracket(SubjectKind::ReasoningSpan, event.message_id.id().clone(), None)
             }
             Event::SubagentStarted(event) => self.start_subagent(event, warnings.event),
             Event::SubagentFinished(event) => {
@@ -293,31 +325,30 @@ impl Assembler {
 
     // ---- open items -------------------------------------------------------------------------
 
-    fn open_item(&mut self, kind: SubjectKind, id: &str, owner: Option<&SubagentRunId>, since: u64) -> u64 {
+    fn open_item(&mut self, kind: SubjectKind, id: &Id, owner: Option<&SubagentRunId>, since: u64) -> u64 {
         let seq = self.live.next_seq;
         self.live.next_seq += 1;
         if let Some(run) = self.run() {
-            let item = OpenItem { kind, id: id.into(), owner: owner.cloned(), since };
-            Arc::make_mut(&mut run.open).insert(seq, item);
+            run.open.insert(seq, OpenItem { kind, id: id.clone(), owner: owner.cloned(), since });
         }
         seq
     }
 
     fn close_item(&mut self, seq: u64) {
         if let Some(run) = self.run() {
-            Arc::make_mut(&mut run.open).remove(&seq);
+            run.open.remove(seq);
         }
     }
 
-    fn open_bracket(&mut self, kind: SubjectKind, id: &str, owner: Option<&SubagentRunId>, since: u64) -> Change {
-        let seq = self.open_item(kind, id, owner, since);
+    fn open_bracket(&mut self, kind: SubjectKind, id: Id, owner: Option<&SubagentRunId>, since: u64) -> Change {
+        let seq = self.open_item(kind, &id, owner, since);
         let owner = if kind == SubjectKind::Step { owner.cloned() } else { None };
-        self.live.brackets.insert((kind, id.into(), owner), seq);
+        self.live.brackets.insert((kind, id, owner), seq);
         Change { run: true, ..Change::default() }
     }
 
-    fn close_bracket(&mut self, kind: SubjectKind, id: &str, owner: Option<&SubagentRunId>) -> Change {
-        let Some(seq) = self.live.brackets.remove(&(kind, id.into(), owner.cloned())) else { return Change::default() };
+    fn close_bracket(&mut self, kind: SubjectKind, id: Id, owner: Option<&SubagentRunId>) -> Change {
+        let Some(seq) = self.live.brackets.remove(&(kind, id, owner.cloned())) else { return Change::default() };
         self.close_item(seq);
         Change { run: true, ..Change::default() }
     }
@@ -418,16 +449,18 @@ impl Assembler {
         metadata: Option<&Metadata>,
         since: u64,
     ) -> Change {
-        let seq = self.open_item(kind, id.as_str(), owner, since);
+        let seq = self.open_item(kind, id.id(), owner, since);
         let table = if kind == SubjectKind::TextMessage { &mut self.live.text } else { &mut self.live.reasoning };
         table.insert(id.id().clone(), OpenMessage { target, seq });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
         if created {
             self.live.last_grown = Some(key);
         }
-        if let Some(entry) = self.entry_mut(key) {
-            entry.status = ItemStatus::Streaming;
-            merge_metadata(entry.message.metadata_mut(), metadata);
+        if !created || metadata.is_some() {
+            if let Some(entry) = self.entry_mut(key) {
+                entry.status = ItemStatus::Streaming;
+                merge_metadata(entry.message.metadata_mut(), metadata);
+            }
         }
         Change { messages: MessageChange::One(key), run: true, ..Change::default() }
     }
@@ -495,7 +528,7 @@ impl Assembler {
             Some(place) => place,
             None => self.add_call(event, warnings),
         };
-        let seq = self.open_item(SubjectKind::ToolCall, id.as_str(), event.subagent_run_id.as_ref(), warnings.event);
+        let seq = self.open_item(SubjectKind::ToolCall, id.id(), event.subagent_run_id.as_ref(), warnings.event);
         self.live.calls.insert(id.id().clone(), OpenCall { target: Some((place.message, place.call)), seq });
         self.set_call_status(id, ItemStatus::Streaming);
         if let Some(call) = self.call_mut(place.message, place.call) {
@@ -968,13 +1001,7 @@ impl Assembler {
     // ---- runs and subagents -----------------------------------------------------------------
 
     fn start_run(&mut self, event: &RunStartedEvent) -> Change {
-        self.live.text.clear();
-        self.live.reasoning.clear();
-        self.live.calls.clear();
-        self.live.brackets.clear();
-        self.live.started.clear();
-        self.live.started_set.clear();
-        self.live.answered.clear();
+        self.live.forget_run();
         let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
         run.parent_run_id = event.parent_run_id.clone();
         run.protocol_version = event.protocol_version.clone();
@@ -1025,6 +1052,7 @@ impl Assembler {
             run.result = event.result.clone().map(Arc::new);
             run.usage = event.usage.as_deref().map(Into::into);
         }
+        self.live.forget_run();
         Change { run: true, ..Change::default() }
     }
 
@@ -1058,10 +1086,7 @@ impl Assembler {
         for id in calls {
             self.set_call_status(&id, ItemStatus::Abandoned);
         }
-        self.live.text.clear();
-        self.live.reasoning.clear();
-        self.live.calls.clear();
-        self.live.brackets.clear();
+        self.live.forget_run();
         if let Some(run) = self.run() {
             run.outcome = outcome;
             let running: Vec<u64> = run
@@ -1080,7 +1105,7 @@ impl Assembler {
     }
 
     fn start_subagent(&mut self, event: &SubagentStartedEvent, since: u64) -> Change {
-        self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.as_str(), None, since);
+        self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.id().clone(), None, since);
         let subagent = Subagent {
             subagent_run_id: event.subagent_run_id.clone(),
             name: event.name.clone(),
@@ -1099,7 +1124,7 @@ impl Assembler {
     }
 
     fn end_subagent(&mut self, id: &SubagentRunId, status: SubagentStatus, result: Option<Arc<Value>>) -> Change {
-        self.close_bracket(SubjectKind::Subagent, id.as_str(), None);
+        self.close_bracket(SubjectKind::Subagent, id.id().clone(), None);
         let key = self.snapshot.0.rest.subagents.get(id.id()).copied();
         if let Some((run, key)) = self.run().zip(key) {
             if let Some(subagent) = run.subagents.get_key_mut(key) {

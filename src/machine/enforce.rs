@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Machine;
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::{Event, EventType};
+use crate::id::Interner;
 use crate::item::{Halves, Indexed, Item};
 use crate::limits::Limits;
 use crate::rule::Rule;
@@ -86,17 +87,27 @@ impl Enforcer {
         self.read_text_thoroughly(text, index)
     }
 
-    /// The event that the fast path reads, without queueing it; `None` leaves everything to
+    /// The fields that the fast path reads, without queueing an event; `None` leaves everything to
     /// [`Machine::push`].
     #[inline]
-    pub(crate) fn read_fast(&mut self, text: &str) -> Option<Indexed> {
+    pub(crate) fn read_fields<'a>(&self, text: &'a str) -> Option<fast::Fields<'a>> {
         if text.len() > self.limits.max_event_bytes || !self.ready.is_empty() {
             return None;
         }
-        let event = fast::read(text, &mut self.cx.interner)?;
+        fast::Fields::read(text)
+    }
+
+    /// Counts an input event that was read in place, and gives its index.
+    #[inline]
+    pub(crate) fn count(&mut self) -> u64 {
         let index = self.next;
         self.next += 1;
-        Some(Indexed::new(event, index))
+        index
+    }
+
+    #[inline]
+    pub(crate) fn interner(&mut self) -> &mut Interner {
+        &mut self.cx.interner
     }
 
     fn read_text_thoroughly(&mut self, text: &str, index: u64) -> Result<(), Error> {

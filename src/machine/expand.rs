@@ -218,8 +218,8 @@ impl Expander {
 
     /// Whether nothing is open or held.
     #[inline]
-    fn is_idle(&self) -> bool {
-        self.lanes.is_empty() && self.held.is_empty()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lanes.is_empty() && self.held.is_empty() && self.ready.is_empty()
     }
 
     fn accept(&mut self, mut indexed: Indexed) -> Result<(), Error> {

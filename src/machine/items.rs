@@ -86,15 +86,23 @@ impl Items {
         open.into_iter().map(|(_, subject, history)| (subject, history)).collect()
     }
 
+    /// Judges the most common event of all.
+    #[inline]
+    pub(crate) fn extend_text(
+        &mut self,
+        id: &MessageId,
+        tag: Option<&SubagentRunId>,
+        place: Place,
+    ) -> Result<(), Error> {
+        extend(&mut self.messages, SubjectKind::TextMessage, id, tag, place).map(drop)
+    }
+
     /// Judges an event within a run and takes note of it.
     #[inline]
     pub(crate) fn check(&mut self, event: &Event, place: Place) -> Result<(), Error> {
         let tally = &mut self.tally;
         match event {
-            Event::TextMessageContent(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                extend(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place).map(drop)
-            }
+            Event::TextMessageContent(e) => self.extend_text(&e.message_id, e.subagent_run_id.as_ref(), place),
             Event::ToolCallArgs(e) => {
                 let tag = e.subagent_run_id.as_ref();
                 extend(&mut self.calls, SubjectKind::ToolCall, &e.tool_call_id, tag, place).map(drop)

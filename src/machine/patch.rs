@@ -18,16 +18,14 @@ const MAX_COPIED_VALUES: usize = 1 << 20;
 /// # Errors
 /// Says what failed and why; the document is then as it was.
 pub(crate) fn apply(patch: &JsonPatch, document: &mut Value) -> Result<(), String> {
-    let operations: Vec<Value> = patch.operations().cloned().map(Value::Object).collect();
-    let patch: json_patch::Patch =
-        serde_json::from_value(Value::Array(operations)).map_err(|error| error.to_string())?;
-    let copies = patch.0.iter().any(|operation| {
+    let operations = patch.as_slice();
+    let copies = operations.iter().any(|operation| {
         matches!(operation, json_patch::PatchOperation::Copy(_) | json_patch::PatchOperation::Move(_))
     });
     if copies {
         let mut result = document.clone();
         let mut budget = MAX_COPIED_VALUES;
-        for (at, operation) in patch.0.iter().enumerate() {
+        for (at, operation) in operations.iter().enumerate() {
             let (from, path) = match operation {
                 json_patch::PatchOperation::Copy(copy) => (Some(copy.from.as_str()), copy.path.as_str()),
                 json_patch::PatchOperation::Move(moved) => (Some(moved.from.as_str()), moved.path.as_str()),
@@ -48,11 +46,11 @@ pub(crate) fn apply(patch: &JsonPatch, document: &mut Value) -> Result<(), Strin
         *document = result;
         return Ok(());
     }
-    let deepest = patch.0.iter().map(depth_behind).max().unwrap_or(0);
+    let deepest = operations.iter().map(depth_behind).max().unwrap_or(0);
     if deepest > Limits::CEILING_DEPTH {
         return Err("the patch nests the document too deep".to_owned());
     }
-    json_patch::patch(document, &patch).map_err(|error| error.to_string())
+    json_patch::patch(document, operations).map_err(|error| error.to_string())
 }
 
 /// How deep an operation that brings its own value makes the document.

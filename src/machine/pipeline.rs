@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::compat::{may_be_retired, needs_translation};
 use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
 use crate::error::Error;
+use crate::event::TextMessageContentEvent;
 use crate::id::IdGenerator;
 use crate::item::{Indexed, Item};
 use crate::limits::Limits;
@@ -104,6 +105,38 @@ impl PipelineBuilder {
     }
 }
 
+/// Where verified items go.
+trait Sink {
+    fn item(&mut self, item: Item);
+
+    /// The most common event, put together in its place.
+    fn text_content(&mut self, event: TextMessageContentEvent, index: u64);
+}
+
+impl Sink for VecDeque<Item> {
+    #[inline]
+    fn item(&mut self, item: Item) {
+        self.push_back(item);
+    }
+
+    #[inline(always)]
+    fn text_content(&mut self, event: TextMessageContentEvent, index: u64) {
+        self.push_back(Item::Event(Indexed::new(event.into(), index)));
+    }
+}
+
+impl Sink for Assembler {
+    #[inline]
+    fn item(&mut self, item: Item) {
+        self.push_item(item);
+    }
+
+    #[inline(always)]
+    fn text_content(&mut self, event: TextMessageContentEvent, index: u64) {
+        self.push_text_content(event, index);
+    }
+}
+
 /// The stages up to verification.
 #[derive(Debug)]
 struct Intake {
@@ -126,117 +159,120 @@ impl Intake {
     }
 
     #[inline]
-    fn push<R: RawEvent>(&mut self, raw: R, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+    fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
         raw.view(|body, index| match (body, index) {
-            (Body::Text(text), None) => self.push_text(text, give),
+            (Body::Text(text), None) => self.push_text(text, sink),
             (Body::Bytes(bytes), None) => match core::str::from_utf8(bytes) {
-                Ok(text) => self.push_text(text, give),
-                Err(_) => self.enforce(bytes, give),
+                Ok(text) => self.push_text(text, sink),
+                Err(_) => self.enforce(bytes, sink),
             },
-            (Body::Text(text), Some(index)) => self.translate(Raw::Text(text.to_owned()), index, give),
-            (Body::Bytes(bytes), Some(index)) => self.translate(Raw::Bytes(bytes.to_vec()), index, give),
+            (Body::Text(text), Some(index)) => self.translate(Raw::Text(text.to_owned()), index, sink),
+            (Body::Bytes(bytes), Some(index)) => self.translate(Raw::Bytes(bytes.to_vec()), index, sink),
             (Body::Value(value), index) => {
                 if self.compat.is_some() && may_be_retired(value) {
                     let index = index.unwrap_or(self.enforcer.events());
-                    return self.translate(Raw::Value(value.clone()), index, give);
+                    return self.translate(Raw::Value(value.clone()), index, sink);
                 }
                 match index {
-                    None => self.enforce(value, give),
-                    Some(index) => self.enforce(RawItem::Event { raw: Raw::Value(value.clone()), index }, give),
+                    None => self.enforce(value, sink),
+                    Some(index) => self.enforce(RawItem::Event { raw: Raw::Value(value.clone()), index }, sink),
                 }
             }
-            (Body::Event(event), None) => self.enforce(event, give),
-            (Body::Event(event), Some(index)) => self.enforce(RawItem::Event { raw: Raw::Event(event), index }, give),
-            (Body::Warning(warning), _) => self.enforce(RawItem::Warning(warning), give),
+            (Body::Event(event), None) => self.enforce(event, sink),
+            (Body::Event(event), Some(index)) => self.enforce(RawItem::Event { raw: Raw::Event(event), index }, sink),
+            (Body::Warning(warning), _) => self.enforce(RawItem::Warning(warning), sink),
         })
     }
 
     #[inline]
-    fn push_text(&mut self, text: &str, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+    fn push_text(&mut self, text: &str, sink: &mut impl Sink) -> Result<(), Error> {
         // What the fast path reads needs no translation: it has no null and no retired shape.
-        if let Some(event) = self.enforcer.read_fast(text) {
-            // One item from here to where it is given: a move of it is a copy.
-            let item = Item::Event(event);
-            let Item::Event(indexed) = &item else { return Ok(()) };
-            if !self.expander.is_transparent(indexed) {
-                return self.expand(item, give);
+        if let Some(fields) = self.enforcer.read_fields(text) {
+            if fields.is_text_content() {
+                let index = self.enforcer.count();
+                let event = fields.into_text_content(self.enforcer.interner());
+                if !self.expander.is_idle() {
+                    return self.expand(Item::Event(Indexed::new(event.into(), index)), sink);
+                }
+                self.verifier.check_text_content(&event.message_id, event.subagent_run_id.as_ref(), index)?;
+                sink.text_content(event, index);
+                return Ok(());
             }
-            let checked = self.verifier.check(indexed, &mut self.warnings);
-            self.give_warnings(give);
-            checked?;
-            give(item);
-            return Ok(());
+            if let Some(event) = fields.into_other(self.enforcer.interner()) {
+                let index = self.enforcer.count();
+                return self.accept(Indexed::new(event, index), sink);
+            }
         }
         if self.compat.is_some() && needs_translation(text) {
-            return self.translate(Raw::Text(text.to_owned()), self.enforcer.events(), give);
+            return self.translate(Raw::Text(text.to_owned()), self.enforcer.events(), sink);
         }
-        self.enforce(text, give)
+        self.enforce(text, sink)
     }
 
-    fn translate(&mut self, raw: Raw, index: u64, give: &mut impl FnMut(Item)) -> Result<(), Error> {
-        let Some(compat) = &mut self.compat else { return self.enforce(RawItem::Event { raw, index }, give) };
+    fn translate(&mut self, raw: Raw, index: u64, sink: &mut impl Sink) -> Result<(), Error> {
+        let Some(compat) = &mut self.compat else { return self.enforce(RawItem::Event { raw, index }, sink) };
         compat.push(RawItem::Event { raw, index });
         while let Some(item) = self.compat.as_mut().and_then(Compat::pop) {
-            self.enforce(item, give)?;
+            self.enforce(item, sink)?;
         }
         Ok(())
     }
 
-    fn enforce<R: RawEvent>(&mut self, raw: R, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+    fn enforce<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
         let pushed = self.enforcer.push(raw);
         while let Some(item) = Machine::<R>::pop(&mut self.enforcer) {
             match item {
-                Item::Event(indexed) => self.accept(indexed, give)?,
-                Item::Warning(warning) => self.expand(Item::Warning(warning), give)?,
+                Item::Event(indexed) => self.accept(indexed, sink)?,
+                Item::Warning(warning) => self.expand(Item::Warning(warning), sink)?,
             }
         }
         pushed
     }
 
     #[inline]
-    fn accept(&mut self, indexed: Indexed, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+    fn accept(&mut self, indexed: Indexed, sink: &mut impl Sink) -> Result<(), Error> {
         if self.expander.is_transparent(&indexed) {
-            self.verify(indexed, give)
+            self.verify(indexed, sink)
         } else {
-            self.expand(Item::Event(indexed), give)
+            self.expand(Item::Event(indexed), sink)
         }
     }
 
-    fn expand(&mut self, item: Item, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+    fn expand(&mut self, item: Item, sink: &mut impl Sink) -> Result<(), Error> {
         let pushed = self.expander.push(item);
-        self.drain_expander(give)?;
+        self.drain_expander(sink)?;
         pushed
     }
 
-    fn drain_expander(&mut self, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+    fn drain_expander(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
         while let Some(item) = Machine::<Item>::pop(&mut self.expander) {
             match item {
-                Item::Event(indexed) => self.verify(indexed, give)?,
-                warning @ Item::Warning(_) => give(warning),
+                Item::Event(indexed) => self.verify(indexed, sink)?,
+                warning @ Item::Warning(_) => sink.item(warning),
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn verify(&mut self, indexed: Indexed, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+    fn verify(&mut self, indexed: Indexed, sink: &mut impl Sink) -> Result<(), Error> {
         let checked = self.verifier.check(&indexed, &mut self.warnings);
-        self.give_warnings(give);
+        self.give_warnings(sink);
         checked?;
-        give(Item::Event(indexed));
+        sink.item(Item::Event(indexed));
         Ok(())
     }
 
     #[inline]
-    fn give_warnings(&mut self, give: &mut impl FnMut(Item)) {
+    fn give_warnings(&mut self, sink: &mut impl Sink) {
         if !self.warnings.is_empty() {
-            self.warnings.drain(..).for_each(|warning| give(Item::Warning(warning)));
+            self.warnings.drain(..).for_each(|warning| sink.item(Item::Warning(warning)));
         }
     }
 
-    fn finish(&mut self, give: &mut impl FnMut(Item)) -> Result<(), Error> {
+    fn finish(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
         let finished = Machine::<Item>::finish(&mut self.expander);
-        self.drain_expander(give)?;
+        self.drain_expander(sink)?;
         finished?;
         self.verifier.saw(self.enforcer.events());
         Machine::<Item>::finish(&mut self.verifier)
@@ -313,8 +349,7 @@ impl<R: RawEvent> Machine<R> for Pipeline {
 
     #[inline]
     fn push(&mut self, raw: R) -> Result<(), Error> {
-        let assembler = &mut self.assembler;
-        let pushed = self.intake.push(raw, &mut |item| assembler.push_item(item));
+        let pushed = self.intake.push(raw, &mut self.assembler);
         if pushed.is_err() {
             self.assembler.end_run(RunOutcome::Rejected);
         }
@@ -331,8 +366,7 @@ impl<R: RawEvent> Machine<R> for Pipeline {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        let assembler = &mut self.assembler;
-        let finished = self.intake.finish(&mut |item| assembler.push_item(item));
+        let finished = self.intake.finish(&mut self.assembler);
         self.assembler.end_run(RunOutcome::Truncated);
         finished
     }
@@ -382,8 +416,7 @@ impl<R: RawEvent> Machine<R> for EventPipeline {
 
     #[inline]
     fn push(&mut self, raw: R) -> Result<(), Error> {
-        let ready = &mut self.ready;
-        self.intake.push(raw, &mut |item| ready.push_back(item))
+        self.intake.push(raw, &mut self.ready)
     }
 
     #[inline]
@@ -396,7 +429,6 @@ impl<R: RawEvent> Machine<R> for EventPipeline {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        let ready = &mut self.ready;
-        self.intake.finish(&mut |item| ready.push_back(item))
+        self.intake.finish(&mut self.ready)
     }
 }

@@ -22,8 +22,8 @@ use std::collections::VecDeque;
 use super::Machine;
 use super::items::{Items, Place};
 use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy, Violation};
-use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent};
-use crate::id::{IdMap, InterruptId, RunId, ThreadId};
+use crate::event::{Event, EventType, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, TextMessageContentEvent};
+use crate::id::{IdMap, InterruptId, MessageId, RunId, SubagentRunId, ThreadId};
 use crate::item::{Indexed, Item};
 use crate::rule::Rule;
 use crate::version::{self, PROTOCOL_VERSION};
@@ -201,6 +201,28 @@ impl Verifier {
     /// Counts input events that were dropped before they came here.
     pub(crate) fn saw(&mut self, events: u64) {
         self.seen = self.seen.max(events);
+    }
+
+    /// The same for a `TEXT_MESSAGE_CONTENT` that is not yet put together.
+    #[inline]
+    pub(crate) fn check_text_content(
+        &mut self,
+        message_id: &MessageId,
+        tag: Option<&SubagentRunId>,
+        index: u64,
+    ) -> Result<(), Error> {
+        self.next = index.saturating_add(1);
+        self.seen = self.seen.max(self.next);
+        let place = Place { index, sent_as: EventType::TextMessageContent };
+        let judged = match self.phase {
+            Phase::Active(_) => self.items.extend_text(message_id, tag, place),
+            _ => {
+                let event = TextMessageContentEvent::new(message_id.clone(), "");
+                let event = TextMessageContentEvent { subagent_run_id: tag.cloned(), ..event };
+                self.judge(&event.into(), place, &mut Vec::new())
+            }
+        };
+        judged.map_err(|error| self.reject(error))
     }
 
     #[cold]

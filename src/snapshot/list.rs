@@ -32,7 +32,7 @@ pub(crate) struct Tree<T> {
     len: usize,
 }
 
-/// Neither kind is ever empty, and all leaves are at the same depth.
+/// Neither kind is ever empty, but for a leaf that is the root; all leaves are at the same depth.
 #[derive(Clone)]
 enum Node<T> {
     Leaf(Vec<(u64, T)>),
@@ -142,6 +142,27 @@ fn insert_below<T: Clone>(node: &mut Arc<Node<T>>, key: u64, value: T, last: boo
     Insertion::Added { right: right.and_then(Child::new) }
 }
 
+/// Removes from below a node, and says whether the node is empty now.
+fn remove_below<T: Clone>(node: &mut Arc<Node<T>>, key: u64) -> Option<(T, bool)> {
+    match Arc::make_mut(node) {
+        Node::Leaf(entries) => {
+            let at = entries.binary_search_by_key(&key, |entry| entry.0).ok()?;
+            let (_, value) = entries.remove(at);
+            Some((value, entries.is_empty()))
+        }
+        Node::Branch(children) => {
+            let at = position(children, key);
+            let child = children.get_mut(at)?;
+            let (value, is_empty) = remove_below(&mut child.node, key)?;
+            child.len -= 1;
+            if is_empty {
+                children.remove(at);
+            }
+            Some((value, children.is_empty()))
+        }
+    }
+}
+
 impl<T> Tree<T> {
     /// An empty tree. Allocates nothing.
     pub(crate) const fn new() -> Self {
@@ -181,7 +202,13 @@ impl<T> Tree<T> {
 
     /// The largest key. O(log n).
     pub(crate) fn last_key(&self) -> Option<u64> {
-        self.iter().next_back().map(|(key, _)| key)
+        let mut node = self.root.as_deref()?;
+        loop {
+            match node {
+                Node::Leaf(entries) => return entries.last().map(|(key, _)| *key),
+                Node::Branch(children) => node = &children.last()?.node,
+            }
+        }
     }
 
     /// The entry with the smallest key above `key`, which need not be present itself. O(log n).
@@ -295,6 +322,32 @@ impl<T: Clone> Tree<T> {
         }
         None
     }
+
+    /// Removes the value of `key`. O(log n).
+    ///
+    /// Nodes are not joined: what is removed in the order it came, or the other way round, empties
+    /// one node after the other. A single node stays when it is empty, with its buffer.
+    pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
+        // Looked up first, so that an absent key copies nothing.
+        self.get(key)?;
+        let root = self.root.as_mut()?;
+        let (value, is_empty) = remove_below(root, key)?;
+        self.len -= 1;
+        let mut only = None;
+        match &**root {
+            Node::Branch(_) if is_empty => self.root = None,
+            Node::Branch(children) => {
+                if let [child] = children.as_slice() {
+                    only = Some(Arc::clone(&child.node));
+                }
+            }
+            Node::Leaf(_) => {}
+        }
+        if only.is_some() {
+            self.root = only;
+        }
+        Some(value)
+    }
 }
 
 /// Packs items into as few nodes as will hold them.
@@ -306,6 +359,12 @@ fn grouped<I, T>(items: impl IntoIterator<Item = I>, node: impl Fn(Vec<I>) -> No
 impl<T> Clone for Tree<T> {
     fn clone(&self) -> Self {
         Self { root: self.root.clone(), len: self.len }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Tree<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
     }
 }
 
@@ -703,6 +762,10 @@ mod tests {
     }
 
     fn leaves<T>(tree: &Tree<T>) -> usize {
+        // Only a root may be empty.
+        if tree.len() == 0 {
+            return 0;
+        }
         tree.root.as_ref().map_or(0, |root| shape(root).1)
     }
 
@@ -778,6 +841,19 @@ mod tests {
                     }
                 }
                 assert_eq!(tree.insert(key, step), model.insert(key, step));
+                // Seeds that remove nothing grow large; the others shrink to nothing now and then.
+                if seed % 2 == 1 && random.below(3) > 0 {
+                    let count = if random.below(40) == 0 { model.len() } else { 1 };
+                    for _ in 0..count {
+                        let key = match random.below(3) {
+                            0 => model.keys().next().copied(),
+                            1 => model.keys().next_back().copied(),
+                            _ => Some(random.below(2000)),
+                        };
+                        let key = key.unwrap_or_default();
+                        assert_eq!(tree.remove(key), model.remove(&key));
+                    }
+                }
                 if random.below(rate) == 0 {
                     held.push((tree.clone(), model.clone()));
                 }

@@ -1,14 +1,14 @@
 //! Runs as values: what is open, what is running, how it ended.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::List;
+use super::list::Tree;
 use crate::error::SubjectKind;
 use crate::event::{Interrupt, SubagentFinishedOutcome, TokenUsage};
-use crate::id::{MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
+use crate::id::{Id, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
 
 /// A run: how it was started, what it has open, and how it ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,8 @@ pub struct Run {
     pub result: Option<Arc<Value>>,
     /// What its models used, as the producer sent it.
     pub usage: Option<Arc<[TokenUsage]>>,
-    pub(crate) open: Arc<BTreeMap<u64, OpenItem>>,
+    /// By the number of its opening.
+    pub(crate) open: Tree<OpenItem>,
     pub(crate) subagents: List<Arc<Subagent>>,
 }
 
@@ -92,7 +93,7 @@ impl Run {
             outcome: RunOutcome::Running,
             result: None,
             usage: None,
-            open: Arc::default(),
+            open: Tree::new(),
             subagents: List::new(),
         }
     }
@@ -105,12 +106,12 @@ impl Run {
 
     /// What is open, in the order opened. For a run that failed or was cut off: what never closed.
     pub fn open(&self) -> impl ExactSizeIterator<Item = &OpenItem> {
-        self.open.values()
+        self.open.iter().map(|(_, item)| item)
     }
 
     /// The names of the steps that are open, with their owners.
     pub fn open_steps(&self) -> impl Iterator<Item = (&str, Option<&SubagentRunId>)> {
-        self.open().filter(|item| item.kind == SubjectKind::Step).map(|item| (&*item.id, item.owner.as_ref()))
+        self.open().filter(|item| item.kind == SubjectKind::Step).map(|item| (item.id(), item.owner.as_ref()))
     }
 
     /// The subagents that the run announced, in order.
@@ -158,12 +159,19 @@ impl Run {
 pub struct OpenItem {
     /// What kind of thing.
     pub kind: SubjectKind,
-    /// Its id, or its name for a step.
-    pub id: Arc<str>,
+    pub(crate) id: Id,
     /// The subagent invocation that opened it; absent for the parent agent.
     pub owner: Option<SubagentRunId>,
     /// The input event that opened it, counted from 0.
     pub since: u64,
+}
+
+impl OpenItem {
+    /// Its id, or its name for a step.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.id.as_str()
+    }
 }
 
 /// An invocation of a subagent.

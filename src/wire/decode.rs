@@ -280,8 +280,15 @@ impl Context {
 
     pub(crate) fn open_object(&mut self, node: &Node<'_>) -> Decoded<Map<String, Value>> {
         let object = self.object(node)?;
+        self.open_members(object.members.iter())
+    }
+
+    fn open_members<'n, 'a: 'n>(
+        &mut self,
+        members: impl Iterator<Item = &'n (Str<'a>, Node<'a>)>,
+    ) -> Decoded<Map<String, Value>> {
         let mut map = Map::new();
-        for (key, value) in object.members {
+        for (key, value) in members {
             let value = self.within(Segment::Key(key.as_str().into()), |cx| {
                 if key.lone.any() {
                     cx.warn_of_lone_surrogate();
@@ -291,6 +298,11 @@ impl Context {
             map.insert(key.as_str().to_owned(), value);
         }
         Ok(map)
+    }
+
+    /// The members of an open object without these.
+    pub(crate) fn open_others(&mut self, object: Object<'_, '_>, without: &[&str]) -> Decoded<Map<String, Value>> {
+        self.open_members(object.members.iter().filter(|(key, _)| !without.contains(&key.as_str())))
     }
 
     /// A list that loses its unknown elements (E3).

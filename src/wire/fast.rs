@@ -30,8 +30,9 @@ const STEP_NAME: u16 = 1 << 10;
 
 const COMMON: u16 = TYPE | SUBAGENT_RUN_ID | TIMESTAMP;
 
+/// The members of a flat event.
 #[derive(Default)]
-struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     seen: u16,
     event_type: &'a str,
     message_id: &'a str,
@@ -47,8 +48,8 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    #[inline]
-    fn read(text: &'a str) -> Option<Self> {
+    /// Reads them, if there is nothing else.
+    pub(crate) fn read(text: &'a str) -> Option<Self> {
         let mut scanner = Scanner::new(text);
         let mut fields = Self::default();
         scanner.skip_whitespace();
@@ -109,6 +110,31 @@ impl<'a> Fields<'a> {
         scanner.is_at_end().then_some(fields)
     }
 
+    /// Whether they are those of a `TEXT_MESSAGE_CONTENT`.
+    #[inline]
+    pub(crate) fn is_text_content(&self) -> bool {
+        self.event_type == "TEXT_MESSAGE_CONTENT" && self.has(MESSAGE_ID | DELTA, 0)
+    }
+
+    /// The `TEXT_MESSAGE_CONTENT`.
+    ///
+    /// Always inlined: the event is then built where it is kept, and copied nowhere.
+    #[inline(always)]
+    pub(crate) fn into_text_content(self, interner: &mut Interner) -> TextMessageContentEvent {
+        let (subagent_run_id, base) = common(&self, interner);
+        TextMessageContentEvent {
+            message_id: MessageId::from_id(interner.get(0, self.message_id)),
+            delta: self.delta.into_owned(),
+            subagent_run_id,
+            base,
+        }
+    }
+
+    /// Any other event.
+    pub(crate) fn into_other(self, interner: &mut Interner) -> Option<Event> {
+        read_other(self, interner)
+    }
+
     #[inline]
     fn has(&self, required: u16, optional: u16) -> bool {
         self.seen & (required | TYPE) == required | TYPE && self.seen & !(required | optional | COMMON) == 0
@@ -166,19 +192,13 @@ fn spaced_key(scanner: &mut Scanner<'_>) -> Option<u16> {
 #[inline]
 pub(crate) fn read(text: &str, interner: &mut Interner) -> Option<Event> {
     let fields = Fields::read(text)?;
-    if fields.event_type == "TEXT_MESSAGE_CONTENT" && fields.has(MESSAGE_ID | DELTA, 0) {
-        let (subagent_run_id, base) = common(&fields, interner);
-        return Some(Event::TextMessageContent(TextMessageContentEvent {
-            message_id: MessageId::from_id(interner.get(0, fields.message_id)),
-            delta: fields.delta.into_owned(),
-            subagent_run_id,
-            base,
-        }));
+    if fields.is_text_content() {
+        return Some(Event::TextMessageContent(fields.into_text_content(interner)));
     }
-    read_other(fields, interner)
+    fields.into_other(interner)
 }
 
-#[inline]
+#[inline(always)]
 fn common(fields: &Fields<'_>, interner: &mut Interner) -> (Option<SubagentRunId>, BaseEvent) {
     let subagent_run_id = fields
         .optional(SUBAGENT_RUN_ID, fields.subagent_run_id)
