@@ -5,7 +5,7 @@
 #[macro_use]
 mod macros;
 
-#[cfg(any(feature = "sse", feature = "json-lines", feature = "protobuf"))]
+#[cfg(feature = "__codec")]
 pub mod codec;
 pub mod event;
 pub mod machine;
@@ -43,6 +43,8 @@ pub use message::Message;
 pub use rule::Rule;
 #[cfg(feature = "stream")]
 pub use stream::EventStreamExt;
+#[cfg(all(feature = "stream", feature = "__codec"))]
+pub use stream::{ByteStreamExt, EncodeStreamExt};
 pub use version::PROTOCOL_VERSION;
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};
