@@ -26,6 +26,10 @@ use crate::wire::{excerpt, fast};
 /// A common event costs one pass over its text and the allocation of its delta; other events cost
 /// a tree of borrowed values as well. What an event says is independent of the form it came in
 /// (rule P4): typed events are held to the schema too.
+///
+/// # Errors
+/// [`Error::Malformed`] with E5, E9 or, for an id, E11, and [`Error::LimitExceeded`]. An event that
+/// is rejected leaves nothing behind, so a tool that wants to see every fault may go on pushing.
 #[derive(Debug, Default)]
 pub struct Enforcer {
     limits: Limits,
@@ -235,7 +239,7 @@ impl<R: RawEvent> Machine<R> for Enforcer {
                 return self.read(body, 0);
             }
             let index = index.unwrap_or(self.next);
-            self.next = index + 1;
+            self.next = index.saturating_add(1);
             self.read(body, index)
         })
     }

@@ -21,7 +21,7 @@
 use crate::error::Error;
 use crate::item::Item;
 use crate::snapshot::Update;
-use crate::wire::raw::RawEvent;
+use crate::wire::raw::{RawEvent, RawItem};
 
 mod assemble;
 mod compat;
@@ -38,7 +38,7 @@ pub use compat::Compat;
 pub use enforce::Enforcer;
 pub use expand::Expander;
 pub use pipeline::{EventPipeline, Pipeline, PipelineBuilder};
-pub use verify::{Strictness, Verifier};
+pub use verify::{Recovery, Strictness, Verifier};
 
 /// A stage: inputs are pushed, outputs are popped.
 pub trait Machine<I> {
@@ -115,6 +115,7 @@ macro_rules! inherent {
 }
 
 inherent! {
+    Compat: RawEvent as &str => RawItem;
     Enforcer: RawEvent as &str => Item;
     Expander: Into<Item> as Item => Item;
     Verifier: Into<Item> as Item => Item;

@@ -70,7 +70,8 @@ pub enum Strictness {
 /// `finish` gives [`Error::Truncated`] (R8) where no terminal event closed the active run, or no
 /// event came at all. After RUN_FINISHED or RUN_ERROR the end is a good one (R8a).
 ///
-/// The machine is done with its first error: any call after that gives the same one again.
+/// The machine is done with its first error: any call after that gives the same one again, unless
+/// [`recover`](Verifier::recover) is called in between.
 ///
 /// # Cost
 /// A CONTENT or ARGS event allocates nothing and costs a comparison of pointers where it continues
@@ -80,12 +81,12 @@ pub enum Strictness {
 /// # Examples
 /// ```
 /// use ag_ui_stream::event::{RunStartedEvent, TextMessageContentEvent};
-/// use ag_ui_stream::machine::{Machine, Verifier};
-/// use ag_ui_stream::{Error, Event, Item, Rule};
+/// use ag_ui_stream::machine::Verifier;
+/// use ag_ui_stream::{Error, Event, Rule};
 ///
 /// let mut verifier = Verifier::new();
 /// verifier.push(Event::from(RunStartedEvent::new("thread", "run")))?;
-/// assert!(Machine::<Item>::pop(&mut verifier).is_some());
+/// assert!(verifier.pop().is_some());
 ///
 /// let error = verifier.push(Event::from(TextMessageContentEvent::new("m", "Hello"))).unwrap_err();
 /// assert_eq!(error.rule(), Some(Rule::S2));
@@ -124,7 +125,26 @@ enum Phase {
     /// A run failed at this event, or something did before there was one.
     Failed(Option<Run>, u64),
     /// The stream broke a rule.
-    Rejected(Error),
+    Rejected(Box<Rejection>),
+}
+
+/// How the stream broke a rule, and what there is to go back to.
+#[derive(Debug)]
+struct Rejection {
+    error: Error,
+    before: Phase,
+    /// The event at fault, if it is one that begins or ends a run.
+    event: Option<(Event, Place)>,
+}
+
+/// What [`Verifier::recover`] made of the event at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Recovery {
+    /// It is as if the event had not come.
+    Skipped,
+    /// The event took effect all the same, and is the next one to be popped.
+    Forced,
 }
 
 #[derive(Clone, Debug)]
@@ -193,9 +213,9 @@ impl Verifier {
     pub(crate) fn check(&mut self, indexed: &Indexed, warnings: &mut Vec<Warning>) -> Result<(), Error> {
         let index = indexed.index().unwrap_or(self.next);
         self.next = index.saturating_add(1);
-        self.seen = self.seen.max(self.next);
+        self.saw(self.next);
         let place = Place { index, sent_as: indexed.sent_as() };
-        self.judge(&indexed.event, place, warnings).map_err(|error| self.reject(error))
+        self.judge(&indexed.event, place, warnings).map_err(|error| self.reject(error, Some((indexed, place))))
     }
 
     /// The same for a `TEXT_MESSAGE_CONTENT` that is not yet put together.
@@ -207,7 +227,7 @@ impl Verifier {
         index: u64,
     ) -> Result<(), Error> {
         self.next = index.saturating_add(1);
-        self.seen = self.seen.max(self.next);
+        self.saw(self.next);
         let place = Place { index, sent_as: EventType::TextMessageContent };
         let judged = match self.phase {
             Phase::Active(_) => self.items.extend_text(message_id, tag, place),
@@ -217,13 +237,82 @@ impl Verifier {
                 self.judge(&event.into(), place, &mut Vec::new())
             }
         };
-        judged.map_err(|error| self.reject(error))
+        judged.map_err(|error| self.reject(error, None))
+    }
+
+    /// Notes that this many input events came, those included that never came here.
+    pub(crate) fn saw(&mut self, events: u64) {
+        self.seen = self.seen.max(events);
     }
 
     #[cold]
-    fn reject(&mut self, error: Error) -> Error {
-        self.phase = Phase::Rejected(error.clone());
+    fn reject(&mut self, error: Error, event: Option<(&Indexed, Place)>) -> Error {
+        // A second error is the first one again.
+        if !matches!(self.phase, Phase::Rejected(_)) {
+            let event = match event {
+                Some((indexed, place)) if matches!(indexed.event, Event::RunStarted(_) | Event::RunFinished(_)) => {
+                    Some((indexed.event.clone(), place))
+                }
+                _ => None,
+            };
+            let before = core::mem::take(&mut self.phase);
+            self.phase = Phase::Rejected(Box::new(Rejection { error: error.clone(), before, event }));
+        }
         error
+    }
+
+    /// Goes on behind an error, for tools that want to see every fault of a recording. A consumer
+    /// must not: what comes after a violation means nothing that the protocol could say.
+    ///
+    /// `None` where nothing can be done: there is no error, or it is that of
+    /// [`finish`](Machine::finish).
+    ///
+    /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, when
+    ///   strict, R10. The run begins or ends, for else everything behind it would be judged within
+    ///   the wrong run. What was open is abandoned.
+    /// - [`Skipped`](Recovery::Skipped): any other event. The verifier is where it was before.
+    ///
+    /// ```
+    /// use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageStartEvent};
+    /// use ag_ui_stream::machine::{Recovery, Verifier};
+    /// use ag_ui_stream::{Event, Rule};
+    ///
+    /// let mut verifier = Verifier::new();
+    /// verifier.push(Event::from(RunStartedEvent::new("thread", "run")))?;
+    /// verifier.push(Event::from(TextMessageStartEvent::new("m")))?;
+    ///
+    /// let error = verifier.push(Event::from(TextMessageStartEvent::new("m"))).unwrap_err();
+    /// assert_eq!((error.rule(), verifier.recover()), (Some(Rule::S2), Some(Recovery::Skipped)));
+    ///
+    /// let error = verifier.push(Event::from(RunFinishedEvent::new("thread", "run"))).unwrap_err();
+    /// assert_eq!((error.rule(), verifier.recover()), (Some(Rule::R3), Some(Recovery::Forced)));
+    /// verifier.finish()?;
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    pub fn recover(&mut self) -> Option<Recovery> {
+        let rejection = match core::mem::take(&mut self.phase) {
+            Phase::Rejected(rejection) if !rejection.error.is_truncated() => rejection,
+            phase => {
+                self.phase = phase;
+                return None;
+            }
+        };
+        self.phase = rejection.before;
+        let Some((event, place)) = rejection.event else { return Some(Recovery::Skipped) };
+        match (&self.phase, &event) {
+            (
+                Phase::Waiting | Phase::Active(_) | Phase::Finished(..) | Phase::Failed(..),
+                Event::RunStarted(started),
+            ) => {
+                self.begin(started, place);
+            }
+            (Phase::Active(run), Event::RunFinished(_)) => {
+                self.phase = Phase::Finished(run.clone(), place.index);
+            }
+            _ => return Some(Recovery::Skipped),
+        }
+        self.ready.push_back(Item::Event(Indexed::synthesized(event, Some(place.index), Some(place.sent_as))));
+        Some(Recovery::Forced)
     }
 
     fn judge(&mut self, event: &Event, place: Place, warnings: &mut Vec<Warning>) -> Result<(), Error> {
@@ -248,7 +337,7 @@ impl Verifier {
             (Phase::Waiting | Phase::Finished(..) | Phase::Failed(..), event) => {
                 Err(self.outside_of_a_run(event, place))
             }
-            (Phase::Rejected(error), _) => Err(error.clone()),
+            (Phase::Rejected(rejection), _) => Err(rejection.error.clone()),
         }
     }
 
@@ -307,13 +396,17 @@ impl Verifier {
             }
         }
         warnings.extend(event.protocol_version.as_deref().and_then(|declared| judge_version(declared, place)));
+        self.begin(event, place);
+        Ok(())
+    }
+
+    fn begin(&mut self, event: &RunStartedEvent, place: Place) {
         self.items.reset();
         if let Some(input) = &event.input {
             self.items.seed(&input.messages, false, place.index);
         }
         self.phase =
             Phase::Active(Run { id: event.run_id.clone(), thread: event.thread_id.clone(), since: place.index });
-        Ok(())
     }
 
     fn finish_run(
@@ -436,10 +529,10 @@ impl<I: Into<Item>> Machine<I> for Verifier {
     fn push(&mut self, input: I) -> Result<(), Error> {
         match input.into() {
             Item::Warning(warning) => {
-                if let Phase::Rejected(error) = &self.phase {
-                    return Err(error.clone());
+                if let Phase::Rejected(rejection) = &self.phase {
+                    return Err(rejection.error.clone());
                 }
-                self.seen = self.seen.max(warning.event.saturating_add(1));
+                self.saw(warning.event.saturating_add(1));
                 self.ready.push_back(Item::Warning(warning));
                 Ok(())
             }
@@ -466,12 +559,12 @@ impl<I: Into<Item>> Machine<I> for Verifier {
     fn finish(&mut self) -> Result<(), Error> {
         let run_id = match &self.phase {
             Phase::Finished(..) | Phase::Failed(..) => return Ok(()),
-            Phase::Rejected(error) => return Err(error.clone()),
+            Phase::Rejected(rejection) => return Err(rejection.error.clone()),
             Phase::Active(run) => Some(run.id.as_str().to_owned()),
             Phase::Waiting => None,
         };
         let mut truncated = Truncated::new(self.seen, run_id, TruncatedBy::Close);
         truncated.open = self.open();
-        Err(self.reject(truncated.into()))
+        Err(self.reject(truncated.into(), None))
     }
 }

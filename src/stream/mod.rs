@@ -97,6 +97,7 @@ macro_rules! shell {
 mod assemble;
 #[cfg(feature = "__codec")]
 mod bytes;
+mod compat;
 #[cfg(feature = "__codec")]
 mod decode;
 #[cfg(feature = "__codec")]
@@ -122,6 +123,7 @@ mod verify;
 pub use assemble::Assemble;
 #[cfg(feature = "__codec")]
 pub use bytes::{ByteStreamExt, EncodeStreamExt};
+pub use compat::Compat;
 #[cfg(feature = "__codec")]
 pub use decode::Decode;
 #[cfg(feature = "__codec")]

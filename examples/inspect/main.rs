@@ -1,0 +1,320 @@
+//! Shows what an AG-UI stream says, and whether it may.
+//!
+//! Without arguments it plays a recorded run. With files, or `-` for standard input, it reads
+//! recordings in any of the usual forms and shows them, judges them, or turns them into JSON:
+//! `inspect --help`.
+
+#![allow(clippy::indexing_slicing, reason = "only in tests, which clippy does not see in an example")]
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ag_ui_stream::machine::Strictness;
+use ag_ui_stream::snapshot::Snapshot;
+use clap::{Parser, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+mod diagnostic;
+mod input;
+mod render;
+mod report;
+mod run;
+mod screen;
+mod text;
+
+use input::{Input, Unreadable};
+use render::Renderer;
+use report::Report;
+use run::{Fault, History, Lines, Outcome, Settings};
+use screen::Screen;
+
+/// A recorded run, invented from beginning to end.
+const DEMO: &[u8] = include_bytes!("demo.jsonl");
+
+const DEMO_NAME: &str = "a recorded run";
+
+const ABOUT: &str = "\
+Shows what an AG-UI stream says, and whether it may.
+
+Reads JSON Lines, a JSON array of events, an object with a `stream` array (and perhaps history in \
+`input.messages` and `input.state`) or a capture of server-sent events, told apart by content. \
+Without FILES it plays a recorded run.";
+
+const AFTER: &str = "\
+Exit codes: 0 every recording completed (a run that failed with RUN_ERROR is a completed recording); \
+1 a violation; 2 an input that cannot be read; 3 a recording that ends without the terminal event of \
+its run. Of several recordings the worst counts: 2, then 1, then 3.
+
+--json prints, for each input, one object on a line:
+  {\"source\":\"…\",\"outcome\":\"completed\"|\"failed\"|\"truncated\",
+   \"error\":null|{\"rule\":\"S2\",\"event\":12,\"type\":\"TEXT_MESSAGE_CONTENT\",\"message\":\"…\",\"line\":13},
+   \"runs\":[{\"threadId\":\"…\",\"runId\":\"…\",\"outcome\":\"success\"|\"interrupt\"|\"cancelled\"|\"error\"|\"truncated\"|\"rejected\",
+            \"message\":null|\"…\",\"pendingToolCallIds\":[…],…}],
+   \"events\":[…],\"warnings\":[{\"rule\":\"E2\",\"event\":3,\"type\":\"…\",\"path\":\"/extra\",\"message\":\"…\"}],
+   \"messages\":[…],\"state\":…}
+Events are counted from 0. The error of a truncated recording cites R8 and the number of its events. \
+Where no rule is broken (an event beyond a limit, an input that cannot be read) `rule` is null, and \
+the outcome is failed. With --lint there are also `violations` and `lints`.";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(name = "inspect", about = ABOUT, after_help = AFTER, max_term_width = 100)]
+#[allow(clippy::struct_excessive_bools, reason = "they are switches")]
+struct Cli {
+    /// Recordings; `-` is standard input.
+    files: Vec<String>,
+
+    /// Print one JSON object a line for each input.
+    #[arg(long, conflicts_with_all = ["events", "messages"])]
+    json: bool,
+
+    /// Print the delivered events as JSON Lines.
+    #[arg(long, conflicts_with_all = ["messages", "lint"])]
+    events: bool,
+
+    /// Print the final messages as JSON Lines.
+    #[arg(long, conflicts_with = "lint")]
+    messages: bool,
+
+    /// Go on after violations, and report what is legal but suspect as well.
+    #[arg(long)]
+    lint: bool,
+
+    /// Say what a rule or a lint is about: S2, repeated-text.
+    #[arg(long, value_name = "RULE")]
+    explain: Option<String>,
+
+    /// The conversation from before: a JSON array of messages, or an object with `messages` and
+    /// `state`.
+    #[arg(long, value_name = "FILE")]
+    history: Option<String>,
+
+    /// Reject what 1.0 only warns about (rule R10).
+    #[arg(long)]
+    strict: bool,
+
+    /// Leave out the compatibility boundary (rules B1 to B3).
+    #[arg(long)]
+    no_compat: bool,
+
+    /// Do not wait between the events of the recorded run.
+    #[arg(long)]
+    no_delay: bool,
+
+    /// Play recordings by their timestamps, this many times as fast. The recorded run is played
+    /// anyway.
+    #[arg(long, value_name = "FACTOR")]
+    speed: Option<f64>,
+
+    /// When to use colours.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: When,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+impl When {
+    fn on(self, terminal: bool) -> bool {
+        let unwanted = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match self {
+            When::Auto => terminal && !unwanted(),
+            When::Always => true,
+            When::Never => false,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match inspect(&cli) {
+        Ok(outcome) => ExitCode::from(outcome.exit_code()),
+        // Whoever reads the output has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("inspect: {error}\n"));
+            ExitCode::from(Outcome::Unreadable.exit_code())
+        }
+    }
+}
+
+fn inspect(cli: &Cli) -> io::Result<Outcome> {
+    let mut settings = Settings {
+        strictness: if cli.strict { Strictness::Strict } else { Strictness::Lenient },
+        compat: !cli.no_compat,
+        history: History::default(),
+    };
+    if let Some(path) = &cli.history {
+        let read = std::fs::read(path).map_err(Unreadable::from);
+        match read.and_then(|json| settings.read_history(&json)) {
+            Ok(history) => settings.history = history,
+            Err(error) => {
+                say(&format!("inspect: cannot read the history in {path}: {}\n", error.message));
+                return Ok(Outcome::Unreadable);
+            }
+        }
+    }
+    let mut worst = Outcome::Completed;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let demo = cli.files.is_empty().then(|| (DEMO_NAME, Input::of(DEMO)));
+    let files = cli.files.iter().map(|path| (path.as_str(), Input::open(path)));
+    for (source, input) in demo.into_iter().chain(files) {
+        let outcome = match input {
+            Ok(input) if cli.json || cli.events || cli.messages => write_json(cli, &settings, source, input, &mut out)?,
+            Ok(input) => show(cli, &settings, source, input, &mut out)?,
+            Err(error) => {
+                let fault = Fault::Input(error);
+                say(&fault.diagnostic(&Lines::default()).show(source, colors_of_stderr(cli), width()));
+                if cli.json {
+                    let snapshot = Snapshot::default();
+                    Report::new().write(&mut out, source, fault.outcome(), Some(&fault), &snapshot)?;
+                }
+                fault.outcome()
+            }
+        };
+        worst = worst.max(outcome);
+    }
+    out.flush()?;
+    Ok(worst)
+}
+
+/// A recording as JSON, in the form that the command line asks for.
+fn write_json(
+    cli: &Cli,
+    settings: &Settings,
+    source: &str,
+    mut input: Input,
+    out: &mut impl Write,
+) -> io::Result<Outcome> {
+    let bar = progress_bar(&input, !cli.events || !io::stdout().is_terminal());
+    let mut lines = Lines::default();
+    let mut report = Report::new();
+    let (fault, snapshot) = match settings.history_of(&mut input) {
+        Err(error) => (Some(Fault::Input(error)), Snapshot::default()),
+        Ok(history) => {
+            let mut pipeline = settings.pipeline(history);
+            let fault = run::run(&mut input, &mut pipeline, &mut lines, |update, input| {
+                bar.set_position(input.progress().0);
+                match (update.event(), update.warning()) {
+                    (Some(event), _) if cli.events => report::write_line(out, event),
+                    (Some(event), _) if cli.json => report.events.push(event),
+                    (_, Some(warning)) if cli.json => report.warnings.push(&report::WarningReport::new(warning)),
+                    _ => Ok(()),
+                }
+            })?;
+            (fault, pipeline.snapshot().clone())
+        }
+    };
+    bar.finish_and_clear();
+    let outcome = fault.as_ref().map_or(Outcome::Completed, Fault::outcome);
+    if cli.json {
+        report.write(out, source, outcome, fault.as_ref(), &snapshot)?;
+    } else if cli.messages {
+        report::write_messages(out, snapshot.messages())?;
+    }
+    if let Some(fault) = fault.filter(|fault| !cli.json || fault.outcome() == Outcome::Unreadable) {
+        out.flush()?;
+        say(&fault.diagnostic(&lines).show(source, colors_of_stderr(cli), width()));
+    }
+    Ok(outcome)
+}
+
+/// A recording as people read it.
+fn show(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mut impl Write) -> io::Result<Outcome> {
+    let terminal = io::stdout().is_terminal();
+    let screen = Screen::new(out, terminal, cli.color.on(terminal));
+    let speed = cli.speed.or(cli.files.is_empty().then_some(1.0)).filter(|_| terminal && !cli.no_delay);
+    let mut player = Player { speed, last: None };
+    let mut lines = Lines::default();
+    let history = match settings.history_of(&mut input) {
+        Ok(history) => history,
+        Err(error) => {
+            let fault = Fault::Input(error);
+            say(&fault.diagnostic(&lines).show(source, colors_of_stderr(cli), width()));
+            return Ok(fault.outcome());
+        }
+    };
+    let bar = progress_bar(&input, !terminal);
+    let mut pipeline = settings.pipeline(history);
+    let mut renderer = Renderer::new(screen, pipeline.snapshot().clone());
+    renderer.title(source)?;
+    let mut shown = None;
+    let fault = run::run(&mut input, &mut pipeline, &mut lines, |update, input| {
+        let (read, size) = input.progress();
+        bar.set_position(read);
+        let percent = size.filter(|size| *size > LONG).map(|size| read.saturating_mul(100) / size);
+        if percent != shown {
+            renderer.set_status(percent.map(|percent| format!("{percent} %")));
+            shown = percent;
+        }
+        if let Some(wait) = player.wait_for(update.event().and_then(|event| event.base().timestamp)) {
+            renderer.paint()?;
+            std::thread::sleep(wait);
+        }
+        renderer.update(&update)
+    })?;
+    bar.finish_and_clear();
+    let outcome = fault.as_ref().map_or(Outcome::Completed, Fault::outcome);
+    renderer.finish(source, outcome, fault.as_ref(), pipeline.snapshot(), &lines)?;
+    Ok(outcome)
+}
+
+/// Waits as long as passed between the events when they were recorded.
+struct Player {
+    /// How many times as fast; `None` does not wait.
+    speed: Option<f64>,
+    last: Option<i64>,
+}
+
+impl Player {
+    /// Nobody wants to see an agent think for a minute.
+    const LONGEST: Duration = Duration::from_millis(1_500);
+
+    fn wait_for(&mut self, timestamp: Option<i64>) -> Option<Duration> {
+        let (speed, now) = self.speed.filter(|speed| *speed > 0.0).zip(timestamp)?;
+        let gap = now - self.last.replace(now)?;
+        let seconds = u32::try_from(gap).ok().filter(|gap| *gap > 0)?;
+        Duration::try_from_secs_f64(f64::from(seconds) / 1_000.0 / speed).ok().map(|wait| wait.min(Self::LONGEST))
+    }
+}
+
+/// From this many bytes on an input takes long enough for a progress bar.
+const LONG: u64 = 4_000_000;
+
+/// A bar on standard error for inputs that take a while, where somebody sees it and nothing else
+/// is written there.
+fn progress_bar(input: &Input, free: bool) -> ProgressBar {
+    let (_, size) = input.progress();
+    match size.filter(|size| *size > LONG && free && io::stderr().is_terminal()) {
+        None => ProgressBar::hidden(),
+        Some(size) => {
+            let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
+            if let Ok(style) =
+                ProgressStyle::with_template("{bar:40.cyan/blue} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")
+            {
+                bar.set_style(style);
+            }
+            bar
+        }
+    }
+}
+
+/// Writes to standard error; where that fails there is nobody left to tell.
+fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+fn colors_of_stderr(cli: &Cli) -> bool {
+    cli.color.on(io::stderr().is_terminal())
+}
+
+/// The columns of the terminal.
+fn width() -> usize {
+    let (_, columns) = console::Term::stderr().size();
+    usize::from(columns).clamp(40, 160)
+}

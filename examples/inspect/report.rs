@@ -1,0 +1,290 @@
+//! Recordings as JSON: one object a line for each input, or bare events or messages as JSON Lines.
+
+use std::io::{self, Seek, SeekFrom, Write};
+
+use ag_ui_stream::event::{Interrupt, TokenUsage};
+use ag_ui_stream::snapshot::{Messages, Run, RunOutcome, Snapshot, Subagent, SubagentStatus};
+use ag_ui_stream::{Error, ToolCallId, Warning};
+use serde::Serialize;
+use serde::ser::SerializeSeq;
+use serde_json::Value;
+use tempfile::SpooledTempFile;
+
+use crate::run::{Fault, Outcome};
+
+/// A JSON array that grows without being held: beyond some length it is in a temporary file, so
+/// that memory is bounded by the conversation and not by the recording.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    file: SpooledTempFile,
+    empty: bool,
+}
+
+impl Spool {
+    const IN_MEMORY: usize = 4 * 1024 * 1024;
+
+    pub(crate) fn new() -> Self {
+        Self { file: SpooledTempFile::new(Self::IN_MEMORY), empty: true }
+    }
+
+    pub(crate) fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
+        if !std::mem::take(&mut self.empty) {
+            self.file.write_all(b",")?;
+        }
+        serde_json::to_writer(&mut self.file, value)?;
+        Ok(())
+    }
+
+    fn copy(&mut self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(b"[")?;
+        self.file.seek(SeekFrom::Start(0))?;
+        io::copy(&mut self.file, out)?;
+        out.write_all(b"]")
+    }
+}
+
+/// The end of a stream as a report tells it.
+#[derive(Serialize)]
+pub(crate) struct ErrorReport {
+    rule: Option<&'static str>,
+    event: Option<u64>,
+    r#type: Option<&'static str>,
+    message: String,
+    line: Option<u64>,
+}
+
+impl ErrorReport {
+    pub(crate) fn new(error: &Error, line: Option<u64>) -> Self {
+        Self {
+            rule: error.rule().map(ag_ui_stream::Rule::code),
+            // Where the input ends too early, the event at fault is the one that is not there.
+            event: match error {
+                Error::Truncated(truncated) => Some(truncated.events),
+                other => other.event_index(),
+            },
+            r#type: error.event_type().map(ag_ui_stream::EventType::as_str),
+            message: error.to_string(),
+            line,
+        }
+    }
+
+    fn of(fault: &Fault) -> Self {
+        match fault {
+            Fault::Stream { error, line, .. } => Self::new(error, *line),
+            Fault::Input(unreadable) => Self {
+                rule: None,
+                event: None,
+                r#type: None,
+                message: format!("cannot read the input: {}", unreadable.message),
+                line: unreadable.line,
+            },
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunReport<'a> {
+    thread_id: Option<&'a str>,
+    run_id: Option<&'a str>,
+    outcome: &'static str,
+    message: Option<&'a str>,
+    pending_tool_call_ids: &'a [ToolCallId],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_run_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol_version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupts: Option<&'a [Interrupt]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<&'a [TokenUsage]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subagents: Vec<SubagentReport<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    open: Vec<OpenReport<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SubagentReport<'a> {
+    subagent_run_id: &'a str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_subagent_run_id: Option<&'a str>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenReport<'a> {
+    kind: String,
+    id: &'a str,
+    subagent_run_id: Option<&'a str>,
+    event: u64,
+}
+
+impl<'a> RunReport<'a> {
+    fn new(run: &'a Run) -> Self {
+        let (message, code) = match &run.outcome {
+            RunOutcome::Error { message, code } => (Some(&**message), code.as_deref()),
+            _ => (None, None),
+        };
+        Self {
+            thread_id: run.thread_id.as_ref().map(AsRef::as_ref),
+            run_id: run.run_id.as_ref().map(AsRef::as_ref),
+            outcome: run.outcome.as_str(),
+            message,
+            pending_tool_call_ids: run.pending_tool_call_ids(),
+            parent_run_id: run.parent_run_id.as_ref().map(AsRef::as_ref),
+            protocol_version: run.protocol_version.as_deref(),
+            code,
+            interrupts: match &run.outcome {
+                RunOutcome::Interrupt { interrupts, .. } => Some(interrupts),
+                _ => None,
+            },
+            result: run.result.as_deref(),
+            usage: run.usage.as_deref(),
+            subagents: run.subagents().map(SubagentReport::new).collect(),
+            open: run
+                .open()
+                .map(|item| OpenReport {
+                    kind: item.kind.to_string(),
+                    id: &item.id,
+                    subagent_run_id: item.owner.as_ref().map(AsRef::as_ref),
+                    event: item.since,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl<'a> SubagentReport<'a> {
+    fn new(subagent: &'a Subagent) -> Self {
+        Self {
+            subagent_run_id: subagent.subagent_run_id.as_ref(),
+            name: &subagent.name,
+            parent_subagent_run_id: subagent.parent_subagent_run_id.as_ref().map(AsRef::as_ref),
+            status: status_word(&subagent.status),
+            message: match &subagent.status {
+                SubagentStatus::Error { message, .. } => Some(message),
+                _ => None,
+            },
+            result: subagent.result.as_deref(),
+        }
+    }
+}
+
+/// How a subagent stands, in a word.
+pub(crate) fn status_word(status: &SubagentStatus) -> &'static str {
+    use ag_ui_stream::event::SubagentFinishedOutcome;
+    match status {
+        SubagentStatus::Running => "running",
+        SubagentStatus::Finished(SubagentFinishedOutcome::Success(_)) => "success",
+        SubagentStatus::Finished(SubagentFinishedOutcome::Suspended(_)) => "suspended",
+        SubagentStatus::Error { .. } => "error",
+        SubagentStatus::Abandoned => "abandoned",
+        _ => "unknown",
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct WarningReport<'a> {
+    rule: &'static str,
+    event: u64,
+    r#type: &'a str,
+    path: &'a str,
+    message: &'a str,
+}
+
+impl<'a> WarningReport<'a> {
+    pub(crate) fn new(warning: &'a Warning) -> Self {
+        Self {
+            rule: warning.rule.code(),
+            event: warning.event,
+            r#type: &warning.event_type,
+            path: &warning.path,
+            message: &warning.message,
+        }
+    }
+}
+
+struct Runs<'a>(&'a Snapshot);
+
+impl Serialize for Runs<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.runs().len()))?;
+        for run in self.0.runs() {
+            list.serialize_element(&RunReport::new(run))?;
+        }
+        list.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Head<'a> {
+    source: &'a str,
+    outcome: &'static str,
+    error: Option<ErrorReport>,
+    runs: Runs<'a>,
+}
+
+/// What comes of one input: the object of `--json`, written piece by piece.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) events: Spool,
+    pub(crate) warnings: Spool,
+    /// Members beyond the usual ones, as JSON.
+    pub(crate) more: Vec<(&'static str, Spool)>,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self { events: Spool::new(), warnings: Spool::new(), more: Vec::new() }
+    }
+
+    /// Writes it as one line.
+    pub(crate) fn write(
+        mut self,
+        out: &mut impl Write,
+        source: &str,
+        outcome: Outcome,
+        fault: Option<&Fault>,
+        snapshot: &Snapshot,
+    ) -> io::Result<()> {
+        let head = Head { source, outcome: outcome.as_str(), error: fault.map(ErrorReport::of), runs: Runs(snapshot) };
+        let head = serde_json::to_string(&head)?;
+        out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
+        out.write_all(b",\"events\":")?;
+        self.events.copy(out)?;
+        out.write_all(b",\"warnings\":")?;
+        self.warnings.copy(out)?;
+        out.write_all(b",\"messages\":")?;
+        serde_json::to_writer(&mut *out, &snapshot.messages())?;
+        out.write_all(b",\"state\":")?;
+        serde_json::to_writer(&mut *out, snapshot.state())?;
+        for (name, mut spool) in self.more {
+            write!(out, ",\"{name}\":")?;
+            spool.copy(out)?;
+        }
+        out.write_all(b"}\n")
+    }
+}
+
+/// A value as a line.
+pub(crate) fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+/// Each message as a line.
+pub(crate) fn write_messages(out: &mut impl Write, messages: Messages<'_>) -> io::Result<()> {
+    messages.iter().try_for_each(|message| write_line(out, message))
+}

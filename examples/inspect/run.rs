@@ -1,0 +1,302 @@
+//! A recording on its way through the pipeline.
+
+use std::io;
+
+use ag_ui_stream::machine::{EventPipeline, Pipeline, PipelineBuilder, Strictness};
+use ag_ui_stream::snapshot::Update;
+use ag_ui_stream::{Error, Event, Item, Limits, Message, Truncated, TruncatedBy};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::diagnostic::{Diagnostic, Level, head};
+use crate::input::{Input, Next, Unreadable};
+
+/// What a recording came to. The worst of several decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    Completed,
+    Truncated,
+    Failed,
+    Unreadable,
+}
+
+impl Outcome {
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Outcome::Completed => 0,
+            Outcome::Failed => 1,
+            Outcome::Unreadable => 2,
+            Outcome::Truncated => 3,
+        }
+    }
+
+    /// The word for it in a report, which knows three.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Truncated => "truncated",
+            Outcome::Failed | Outcome::Unreadable => "failed",
+        }
+    }
+}
+
+/// Why a recording was not read to a good end.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The stream is at fault.
+    Stream {
+        error: Error,
+        line: Option<u64>,
+        /// The event, or the beginning of it.
+        text: Vec<u8>,
+    },
+    /// The input is.
+    Input(Unreadable),
+}
+
+impl Fault {
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Fault::Stream { error, .. } if error.is_truncated() => Outcome::Truncated,
+            Fault::Stream { .. } => Outcome::Failed,
+            Fault::Input(_) => Outcome::Unreadable,
+        }
+    }
+
+    pub(crate) fn diagnostic(&self, lines: &Lines) -> Diagnostic {
+        match self {
+            Fault::Stream { error, line, text } => Diagnostic::of_error(error, *line, text, lines),
+            Fault::Input(unreadable) => Diagnostic {
+                level: Level::Error,
+                code: None,
+                title: format!("cannot read the input: {}", unreadable.message),
+                event: None,
+                line: unreadable.line,
+                text: Vec::new(),
+                mark: None,
+                about: None,
+                notes: Vec::new(),
+            },
+        }
+    }
+}
+
+/// How recordings are to be judged.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) strictness: Strictness,
+    pub(crate) compat: bool,
+    /// What `--history` gave; a recording's own comes before it.
+    pub(crate) history: History,
+}
+
+/// The conversation from before a stream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) state: Option<Value>,
+}
+
+impl Settings {
+    fn builder(&self) -> PipelineBuilder {
+        let builder = Pipeline::builder().strictness(self.strictness);
+        if self.compat { builder } else { builder.without_compat() }
+    }
+
+    pub(crate) fn pipeline(&self, history: History) -> Pipeline {
+        let builder = self.builder().history(history.messages);
+        match history.state {
+            Some(state) => builder.state(state).build(),
+            None => builder.build(),
+        }
+    }
+
+    /// The history that a recording brings along, or that of the settings.
+    pub(crate) fn history_of(&self, input: &mut Input) -> Result<History, Unreadable> {
+        match input.history() {
+            None => Ok(self.history.clone()),
+            Some(json) => self
+                .read_history(&json)
+                .map_err(|error| Unreadable { message: format!("its `input`: {}", error.message), line: error.line }),
+        }
+    }
+
+    /// Reads a JSON array of messages, or an object with `messages`, `state` or both.
+    pub(crate) fn read_history(&self, json: &[u8]) -> Result<History, Unreadable> {
+        #[derive(Deserialize)]
+        struct Members {
+            messages: Option<Box<RawValue>>,
+            state: Option<Box<RawValue>>,
+        }
+        let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
+        let json = str::from_utf8(json).map_err(|error| Unreadable::new(error.to_string()))?;
+        let no_json = |error: serde_json::Error| Unreadable::new(error.to_string());
+        let members = if json.trim_start().starts_with('[') {
+            Members { messages: Some(serde_json::from_str(json).map_err(no_json)?), state: None }
+        } else {
+            serde_json::from_str(json).map_err(no_json)?
+        };
+        let mut history = History::default();
+        // Messages and state are read as if a producer had sent them: what is unknown is removed,
+        // retired parts are translated, half a surrogate pair is no reason to give up.
+        if let Some(messages) = members.messages {
+            let event = format!(r#"{{"type":"MESSAGES_SNAPSHOT","messages":{}}}"#, messages.get());
+            if let Some(Event::MessagesSnapshot(event)) = self.read_event(&event)? {
+                history.messages = event.messages;
+            }
+        }
+        if let Some(state) = members.state {
+            let event = format!(r#"{{"type":"STATE_SNAPSHOT","snapshot":{}}}"#, state.get());
+            if let Some(Event::StateSnapshot(event)) = self.read_event(&event)? {
+                history.state = Some(event.snapshot);
+            }
+        }
+        Ok(history)
+    }
+
+    fn read_event(&self, json: &str) -> Result<Option<Event>, Unreadable> {
+        let limits = Limits { max_event_bytes: usize::MAX, ..Limits::default() };
+        let mut pipeline: EventPipeline = self.builder().limits(limits).build_events();
+        let unreadable = |error: Error| Unreadable::new(error.to_string());
+        pipeline.push(r#"{"type":"RUN_STARTED","threadId":"","runId":""}"#).map_err(unreadable)?;
+        pipeline.push(json).map_err(unreadable)?;
+        Ok(std::iter::from_fn(|| pipeline.pop()).filter_map(Item::into_event).last())
+    }
+}
+
+/// Reads a recording to its end or to its first fault. `see` is shown every update, with the
+/// progress of the input.
+pub(crate) fn run(
+    input: &mut Input,
+    pipeline: &mut Pipeline,
+    lines: &mut Lines,
+    mut see: impl FnMut(Update, &Input) -> io::Result<()>,
+) -> io::Result<Option<Fault>> {
+    loop {
+        let fault = match input.next() {
+            Err(unreadable) => {
+                // What was running is cut off, whatever there is to say about it.
+                let _ = pipeline.finish();
+                Some(Fault::Input(unreadable))
+            }
+            Ok(Next::End { partial }) => {
+                let finished = pipeline.finish();
+                let error = if partial { Some(cut_within_an_event(finished, lines.events())) } else { finished.err() };
+                error.map(|error| Fault::Stream { error, line: None, text: Vec::new() })
+            }
+            Ok(Next::Event(frame)) => {
+                lines.add(frame.line);
+                let pushed = match str::from_utf8(frame.bytes) {
+                    Ok(text) => pipeline.push(text),
+                    Err(_) => pipeline.push(frame.bytes),
+                };
+                match pushed {
+                    Ok(()) => {
+                        while let Some(update) = pipeline.pop() {
+                            see(update, input)?;
+                        }
+                        continue;
+                    }
+                    Err(error) => {
+                        Some(Fault::Stream { error, line: Some(frame.line), text: head(frame.bytes).to_vec() })
+                    }
+                }
+            }
+        };
+        while let Some(update) = pipeline.pop() {
+            see(update, input)?;
+        }
+        return Ok(fault);
+    }
+}
+
+/// The error for an input that ends within an event, which the pipeline has not seen. It does not
+/// take back the outcome of a run that had ended (R8a).
+pub(crate) fn cut_within_an_event(finished: Result<(), Error>, events: u64) -> Error {
+    let mut truncated = match finished {
+        Err(Error::Truncated(truncated)) => *truncated,
+        Err(other) => return other,
+        Ok(()) => Truncated::new(events, None, TruncatedBy::Partial),
+    };
+    truncated.by = TruncatedBy::Partial;
+    truncated.into()
+}
+
+/// Which line each event began on: as many numbers as the distance between events changes.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// The first event of a stretch, its line, and the lines from one event to the next.
+    stretches: Vec<(u64, u64, Option<u64>)>,
+    events: u64,
+    last: u64,
+    /// There were too many stretches; from this event on no line is known.
+    end: Option<u64>,
+}
+
+impl Lines {
+    const STRETCHES: usize = 64 * 1024;
+
+    /// How many events there were.
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The next event begins on this line.
+    pub(crate) fn add(&mut self, line: u64) {
+        let step = line - self.last.min(line);
+        let full = self.stretches.len() >= Self::STRETCHES;
+        match self.stretches.last_mut() {
+            Some((_, _, known @ None)) => *known = Some(step),
+            Some((_, _, Some(known))) if *known == step => {}
+            _ if full => self.end = self.end.or(Some(self.events)),
+            _ => self.stretches.push((self.events, line, None)),
+        }
+        self.last = line;
+        self.events += 1;
+    }
+
+    /// The line of an event.
+    pub(crate) fn of(&self, event: u64) -> Option<u64> {
+        if event >= self.end.unwrap_or(self.events) {
+            return None;
+        }
+        let at = self.stretches.partition_point(|(first, ..)| *first <= event).checked_sub(1)?;
+        let (first, line, step) = self.stretches.get(at)?;
+        Some(line + (event - first) * step.unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_remembered() {
+        let mut lines = Lines::default();
+        let of: Vec<u64> = (1..100).chain((100..130).step_by(3)).chain([200, 200, 200, 207, 300]).collect();
+        for line in &of {
+            lines.add(*line);
+        }
+        for (event, line) in (0..).zip(&of) {
+            assert_eq!(lines.of(event), Some(*line), "{event}");
+        }
+        assert_eq!(lines.of(of.len() as u64), None);
+        assert!(lines.stretches.len() < 8, "{:?}", lines.stretches);
+    }
+
+    #[test]
+    fn history_is_read_like_an_event() {
+        let settings = Settings { strictness: Strictness::Lenient, compat: true, history: History::default() };
+        let message = r#"{"id":"m","role":"user","content":"\ud83d","extra":1}"#;
+        let history = settings.read_history(format!("\u{feff} [{message}]").as_bytes()).unwrap();
+        assert_eq!(history.messages.len(), 1);
+        assert_eq!(history.state, None);
+        let json = format!(r#"{{"threadId":"t","messages":[{message}],"state":{{"a":1}}}}"#);
+        let history = settings.read_history(json.as_bytes()).unwrap();
+        assert_eq!((history.messages.len(), history.state), (1, Some(serde_json::json!({"a": 1}))));
+        for wrong in ["", "[", "{}x", r#"[{"id":7}]"#, r#"{"messages":{}}"#, "\u{0}"] {
+            assert!(settings.read_history(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}
