@@ -639,7 +639,7 @@ fn run_line(run: &Run) -> String {
         said += &format!(", {}", text::count(pending.len(), "tool call to answer", "tool calls to answer"));
     }
     let open: Vec<String> =
-        run.open().take(6).map(|item| format!("{} {}", item.kind, text::one_line(&item.id))).collect();
+        run.open().take(6).map(|item| format!("{} {}", item.kind, text::one_line(item.id()))).collect();
     if !open.is_empty() {
         let more = run.open().len() - open.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -157,7 +157,7 @@ impl<'a> RunReport<'a> {
                 .open()
                 .map(|item| OpenReport {
                     kind: item.kind.to_string(),
-                    id: &item.id,
+                    id: item.id(),
                     subagent_run_id: item.owner.as_ref().map(AsRef::as_ref),
                     event: item.since,
                 })
