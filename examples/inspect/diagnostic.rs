@@ -265,7 +265,7 @@ impl Diagnostic {
     /// and what to say.
     fn excerpt(&self, columns: usize) -> (String, Option<(usize, usize, String)>) {
         let shown = |range: Range<usize>| {
-            text::one_line(&String::from_utf8_lossy(self.text.get(range).unwrap_or_default()).trim()).into_owned()
+            text::one_line(String::from_utf8_lossy(self.text.get(range).unwrap_or_default()).trim()).into_owned()
         };
         let all = 0..self.text.len();
         let Some((range, what)) = &self.mark else {

@@ -214,27 +214,33 @@ impl Input {
 
     /// Behind the `]`: nothing, or the rest of the object.
     fn leave_array(&mut self, member: bool) -> Result<Option<u64>, Unreadable> {
-        while member {
-            self.bytes.skip_space()?;
-            match self.bytes.peek()? {
-                Some(b',') => self.bytes.consume(1),
-                Some(b'}') => {
-                    self.bytes.consume(1);
-                    break;
-                }
-                // The events were whole.
-                None => return Ok(self.end(false)),
-                Some(_) => return self.fault("expected `,` or `}` behind a member"),
-            }
-            let Some(_) = self.take_key()? else { return Ok(self.end(false)) };
-            if !self.bytes.take_value(None)? {
-                return Ok(self.end(false));
-            }
+        if member && !self.skip_members()? {
+            return Ok(self.end(false));
         }
         self.bytes.skip_space()?;
         match self.bytes.peek()? {
             None => Ok(self.end(false)),
             Some(_) => self.fault("expected the end of the input behind the recording"),
+        }
+    }
+
+    /// The rest of the object, behind a member of it; `false` where the input ends first. What is
+    /// missing then is nothing that anybody asks about.
+    fn skip_members(&mut self) -> Result<bool, Unreadable> {
+        loop {
+            self.bytes.skip_space()?;
+            match self.bytes.peek()? {
+                Some(b',') => self.bytes.consume(1),
+                Some(b'}') => {
+                    self.bytes.consume(1);
+                    return Ok(true);
+                }
+                None => return Ok(false),
+                Some(_) => return self.fault("expected `,` or `}` behind a member"),
+            }
+            if self.take_key()?.is_none() || !self.bytes.take_value(None)? {
+                return Ok(false);
+            }
         }
     }
 

@@ -563,7 +563,7 @@ impl<'a> Linter<'a> {
             let pushed = self.enforcer.push(frame.bytes);
             return self.enforced(pushed, frame);
         };
-        match str::from_utf8(frame.bytes) {
+        match std::str::from_utf8(frame.bytes) {
             Ok(text) => compat.push(text),
             Err(_) => compat.push(frame.bytes),
         }

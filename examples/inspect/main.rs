@@ -4,8 +4,6 @@
 //! recordings in any of the usual forms and shows them, judges them, or turns them into JSON:
 //! `inspect --help`.
 
-#![allow(clippy::indexing_slicing, reason = "only in tests, which clippy does not see in an example")]
-
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;

@@ -296,7 +296,7 @@ impl<W: Write> Screen<W> {
                 let _ = write!(text, "\x1b[{}A\r", self.live);
             }
             for line in out.0.iter().chain(&live) {
-                let _ = write!(text, "{line}\x1b[K\n");
+                let _ = writeln!(text, "{line}\x1b[K");
             }
             text.push_str("\x1b[J\x1b[?7h\x1b[?2026l");
         } else {
