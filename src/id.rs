@@ -33,7 +33,7 @@ impl Id {
         hash_of(text)
     }
 
-    fn with_hash(text: &str, hash: u64) -> Self {
+    pub(crate) fn with_hash(text: &str, hash: u64) -> Self {
         Self(Arc::new(Inner { hash, text: text.into() }))
     }
 

@@ -1,11 +1,66 @@
-//! Stream combinators for AG-UI.
+//! Stream combinators for [AG-UI](https://docs.ag-ui.com), the protocol by which an agent streams a
+//! run to a user interface: any async source of raw events in, validated events and live snapshots
+//! of the conversation out.
+//!
+//! ```text
+//! raw events ─▶ compat ─▶ (your middleware) ─▶ enforce ─▶ expand ─▶ verify ─▶ assemble ─▶ updates
+//!               B rules                        E rules    C rules   R S O     A rules
+//! ```
+//!
+//! All of it is one call, [`EventStreamExt::updates`]; each stage is a method of its own; and each
+//! is a plain state machine without async in [`machine`]. The rules are those of AG-UI 1.0, and
+//! every error and warning cites its [`Rule`].
+//!
+//! ```
+//! # #[cfg(feature = "stream")] {
+//! use ag_ui_stream::{Error, EventStreamExt};
+//! use futures::TryStreamExt;
+//!
+//! # futures::executor::block_on(async {
+//! // A source that stops in the middle of an answer.
+//! let source = tokio_stream::iter([
+//!     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+//!     r#"{"type":"TEXT_MESSAGE_START","messageId":"m"}"#,
+//!     r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"A refund of 20"}"#,
+//! ]);
+//! let mut updates = source.updates();
+//! let mut latest = None;
+//! let error = loop {
+//!     match updates.try_next().await {
+//!         Ok(Some(update)) => latest = Some(update.snapshot().clone()),
+//!         Ok(None) => unreachable!("it did not end well"),
+//!         Err(error) => break error,
+//!     }
+//! };
+//! assert!(error.is_truncated());
+//! assert_eq!(latest.unwrap().message("m").unwrap().text().unwrap(), "A refund of 20");
+//! # });
+//! # }
+//! ```
+//!
+//! # Where to look
+//! - [`EventStreamExt`]: the combinators, and what holds for all of them.
+//! - [`snapshot`]: the conversation, its runs, and the [`Update`](snapshot::Update) that marks what changed.
+//! - [`event`] and [`message`]: the wire types.
+//! - [`Error`], [`Warning`], [`Rule`]: what can be wrong, and how it is said.
+//! - [`Agent`]: something that can run and give raw events.
+//! - [`machine`]: the same without async.
+//!
+//! # Features
+//! - `stream` (default): the combinators and the [`Agent`] trait, over `futures` and `tokio-stream`.
+//! - `tracing` (default): every warning is also logged, target `ag_ui_stream`.
+//! - `sse`, `json-lines`, `protobuf`: the bindings, decoded and encoded.
+//! - `full`: all of them.
+//!
+//! # Versions
+//! The minimum Rust version is 1.85; raising it is a minor change.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[macro_use]
 mod macros;
 
-#[cfg(any(feature = "sse", feature = "json-lines", feature = "protobuf"))]
+#[cfg(feature = "__codec")]
 pub mod codec;
 pub mod event;
 pub mod machine;
@@ -43,6 +98,13 @@ pub use message::Message;
 pub use rule::Rule;
 #[cfg(feature = "stream")]
 pub use stream::EventStreamExt;
+#[cfg(all(feature = "stream", feature = "__codec"))]
+pub use stream::{ByteStreamExt, EncodeStreamExt};
 pub use version::PROTOCOL_VERSION;
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};
+
+/// The README's example, compiled and run.
+#[cfg(all(doctest, feature = "stream"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,10 +1,10 @@
 //! Chunk expansion, rules C1 to C11, and the halves of rule E11, through the public machines:
 //! JSON text is enforced, then expanded, and where a rule needs it verified.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use ag_ui_stream::event::TextMessageChunkEvent;
-use ag_ui_stream::machine::{Enforcer, Expander, Machine, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, Verifier};
 use ag_ui_stream::{Error, Event, EventType, History, Item, Rule, Subject, SubjectKind, Violation, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ fn expand_texts(texts: &[String]) -> (Vec<Item>, Result<(), Error>) {
     let mut expander = Expander::new();
     let mut out = Vec::new();
     for text in texts {
-        Machine::push(&mut enforcer, text).unwrap();
-        while let Some(item) = <Enforcer as Machine<&str>>::pop(&mut enforcer) {
+        enforcer.push(text).unwrap();
+        while let Some(item) = enforcer.pop() {
             let pushed = expander.push(item);
             out.extend(std::iter::from_fn(|| expander.pop()));
             if pushed.is_err() {
@@ -98,10 +98,10 @@ fn verify(events: &[Value]) -> Result<(), Error> {
     let (items, result) = expand_texts(&texts(events));
     let mut verifier = Verifier::new();
     for item in items {
-        Machine::push(&mut verifier, item)?;
+        verifier.push(item)?;
     }
     result?;
-    <Verifier as Machine<Item>>::finish(&mut verifier)
+    verifier.finish()
 }
 
 fn run_started() -> Value {
@@ -246,6 +246,15 @@ fn c2_a_chunk_after_its_stream_was_ended_names_what_ended_it() {
         "C2: TEXT_MESSAGE_CHUNK (event 2): text message \"m\": expected `messageId`, which a first chunk carries, \
          found none, after CUSTOM ended the chunks of this text message (closed at event 1, owned by the parent agent)"
     );
+}
+
+#[test]
+fn c2_a_stream_that_cannot_have_been_meant_is_not_named() {
+    let custom = json!({"type": "CUSTOM", "name": "tick", "value": 1});
+    let bare = by("s", json!({"type": "TEXT_MESSAGE_CHUNK", "delta": "b"}));
+    assert_eq!(violation(&[text("m", "a"), custom.clone(), bare]).subject, None, "it had another owner");
+    let other = json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "d"});
+    assert_eq!(violation(&[call("c", "a"), custom, other]).subject, None, "it had another id");
 }
 
 #[test]
@@ -677,6 +686,19 @@ fn c8_an_explicit_event_for_a_chunked_item_ends_it_and_stands_alone() {
                 assert!(matches!(violation.history, History::Closed { at: 2, .. }), "{violation}");
             }
         }
+    }
+}
+
+#[test]
+fn c8_its_own_lane_and_that_of_the_item_end_in_the_order_they_opened() {
+    let start = json!({"type": "TEXT_MESSAGE_START", "messageId": "m"});
+    for (first, second) in [(by("s", text("m", "")), call("c", "")), (call("c", ""), by("s", text("m", "")))] {
+        let items = expand(&[first.clone(), second, start.clone()]);
+        let ends: Vec<_> = items.iter().map(line).filter(|line| line.contains("END")).collect();
+        let expected = ["text END m by s", "call END c"];
+        let expected = if first["type"] == "TOOL_CALL_CHUNK" { [expected[1], expected[0]] } else { expected };
+        assert_eq!(ends, expected);
+        assert_eq!(line(items.last().unwrap()), "text START m");
     }
 }
 

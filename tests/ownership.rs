@@ -1,10 +1,11 @@
 //! Verification of who owns what: rules O1 to O8.
 
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod support;
 
-use ag_ui_stream::machine::{Enforcer, Machine};
+use ag_ui_stream::machine::Enforcer;
 use ag_ui_stream::{EventType, History, Rule, Subject, SubjectKind, Violation};
 use serde_json::{Value, json};
 use support::verified::*;
@@ -652,6 +653,16 @@ fn o7_what_history_knows_is_continued_by_its_owner() {
     let error = violation(&[input(&messages), by("b", call_of("m", "new"))]);
     assert_eq!(error.rule, Rule::O4);
     assert_eq!(error.others, [(subject(SubjectKind::TextMessage, "m"), known(0, A.tag))]);
+}
+
+#[test]
+fn o7_the_event_that_set_the_owner_is_named() {
+    let snapshot = |owner: &str| messages_snapshot(json!([{"id": "m", "role": "assistant", "subagentRunId": owner}]));
+    let value = || by("c", encrypted_value("message", "m"));
+    let error = violation_in_run([snapshot("a"), custom(), snapshot("b"), value()]);
+    assert_eq!((&*error.expected, error.history), (B.name, known(3, B.tag)));
+    let error = violation(&[input(&json!([{"id": "m", "role": "assistant"}])), snapshot("b"), value()]);
+    assert_eq!((&*error.expected, error.history), (B.name, known(1, B.tag)));
 }
 
 // O8

@@ -1,10 +1,11 @@
 //! Verification of runs: rules R1 to R8a, R10 and R11, and R6 for everything that it resets.
 
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod support;
 
-use ag_ui_stream::machine::{Enforcer, Machine, Strictness, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, Pipeline, Strictness, Verifier};
 use ag_ui_stream::{
     Error, Event, EventType, History, Item, PROTOCOL_VERSION, Rule, Subject, SubjectKind, Truncated, TruncatedBy,
     Violation, Warning,
@@ -254,6 +255,15 @@ fn r4_names_what_the_late_event_is_about() {
     );
 }
 
+#[test]
+fn r4_speaks_of_a_chunk_as_it_was_sent() {
+    let chunk = json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "f"});
+    let mut expander = Expander::new();
+    let items = drive(&mut expander, enforced(&[run_started(), run_finished(), chunk])).out;
+    let error = broken(drive(&mut Verifier::new(), items), 3);
+    assert_eq!((error.rule, error.event_type, &*error.found), (Rule::R4, EventType::ToolCallChunk, "TOOL_CALL_CHUNK"));
+}
+
 // R5
 
 #[test]
@@ -423,6 +433,16 @@ fn r8a_the_end_of_the_input_after_an_end_is_a_good_one() {
         accepts(&run(end));
     }
     accepts(&[run_error()]);
+}
+
+#[test]
+fn r8_dropped_events_came_through_the_whole_pipeline_too() {
+    let mut pipeline = Pipeline::new();
+    for event in [run_started(), json!({"type": "LATER"}), custom(), json!({"type": "LATER"})] {
+        pipeline.push(event).unwrap();
+    }
+    let Err(Error::Truncated(error)) = pipeline.finish() else { panic!("not truncated") };
+    assert_eq!(*error, Truncated::new(4, Some("r".to_owned()), TruncatedBy::Close));
 }
 
 // R10
@@ -662,10 +682,10 @@ fn a_machine_that_failed_repeats_itself() {
     assert_eq!(verifier.push(event(run_error())), Err(error.clone()));
     let warning = r10(0, EventType::Custom, "", "");
     assert_eq!(verifier.push(warning), Err(error.clone()));
-    assert_eq!(Machine::<Item>::finish(&mut verifier), Err(error.clone()));
+    assert_eq!(verifier.finish(), Err(error.clone()));
     // What came before the fault is still there, and nothing else.
-    assert_eq!(Machine::<Item>::pop(&mut verifier).unwrap().into_event(), Some(event(run_started())));
-    assert_eq!(Machine::<Item>::pop(&mut verifier), None);
+    assert_eq!(verifier.pop().unwrap().into_event(), Some(event(run_started())));
+    assert_eq!(verifier.pop(), None);
     assert_eq!(verifier.active_run(), None);
     assert_eq!(verifier.open(), []);
 }
@@ -674,9 +694,9 @@ fn a_machine_that_failed_repeats_itself() {
 fn a_truncated_machine_stays_truncated() {
     let mut verifier = Verifier::new();
     verifier.push(event(run_started())).unwrap();
-    let error = Machine::<Item>::finish(&mut verifier).unwrap_err();
+    let error = verifier.finish().unwrap_err();
     assert!(error.is_truncated());
-    assert_eq!(Machine::<Item>::finish(&mut verifier), Err(error.clone()));
+    assert_eq!(verifier.finish(), Err(error.clone()));
     assert_eq!(verifier.push(event(run_finished())), Err(error));
 }
 
@@ -699,7 +719,7 @@ fn an_event_that_middleware_added_is_counted_behind_those_before_it() {
     for event in [&run_started(), &unknown, &unknown, &custom()] {
         enforcer.push(event).unwrap();
     }
-    while let Some(item) = Machine::<&str>::pop(&mut enforcer) {
+    while let Some(item) = enforcer.pop() {
         verifier.push(item).unwrap();
     }
     let error = verifier.push(event(text_end("m"))).unwrap_err();

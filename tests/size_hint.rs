@@ -1,12 +1,11 @@
 //! The size hints, at each step.
 
-mod support {
-    pub mod stream;
-}
+#[path = "support/stream.rs"]
+mod support;
 
 use ag_ui_stream::EventStreamExt;
 use futures::Stream;
-use support::stream::{Step, Toy, gives, script, tell};
+use support::{Step, Toy, gives, script, tell};
 use tokio_test::{assert_pending, assert_ready, task};
 
 #[test]

@@ -1,13 +1,12 @@
 //! What holds for every combinator: order of outputs and error, the end, wake-ups.
 
-mod support {
-    pub mod stream;
-}
+#[path = "support/stream.rs"]
+mod support;
 
 use ag_ui_stream::{Error, Event, EventStreamExt, Item, RawItem};
 use futures::stream::FusedStream;
 use futures::{StreamExt, TryStreamExt, stream};
-use support::stream::{Broken, Step, Toy, fault, gives, script, tell};
+use support::{Broken, Step, Toy, fault, gives, script, tell};
 use tokio_test::{assert_pending, assert_ready, assert_ready_eq, task};
 
 const TEXT: &str = r#"{"type":"RUN_ERROR","message":"m","more":1}"#;

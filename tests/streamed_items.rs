@@ -1,9 +1,11 @@
 //! Verification of what a run streams: rules S1, S2, S4, S5, S7, S8, S9, and E8 for ids.
 
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod support;
 
+use ag_ui_stream::machine::{Expander, Verifier};
 use ag_ui_stream::{EventType, History, Rule, SubjectKind, Violation};
 use serde_json::{Value, json};
 use support::verified::*;
@@ -389,6 +391,23 @@ fn c1_a_chunk_that_was_not_expanded_is_rejected() {
             expected = expected.about(subject(kind, "x"), History::NeverOpened);
         }
         assert_eq!(violation_in_run([chunk]), expected);
+    }
+}
+
+#[test]
+fn c1_an_error_about_a_chunk_names_the_chunk() {
+    let chunks = [
+        (KINDS[0], json!({"type": "TEXT_MESSAGE_CHUNK", "messageId": "x", "delta": "x"})),
+        (KINDS[1], json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "x", "toolCallName": "f", "delta": "x"})),
+        (KINDS[2], json!({"type": "REASONING_MESSAGE_CHUNK", "messageId": "x", "delta": "x"})),
+    ];
+    for (kind, chunk) in chunks {
+        let events = run([(kind.start)("x"), chunk.clone()]);
+        let error = broken(drive(&mut Verifier::new(), drive(&mut Expander::new(), enforced(&events)).out), 3);
+        let expected =
+            Violation::new(Rule::S2, 2, wire(&chunk), format!("a {} that is not open", kind.name), "one that is")
+                .about(kind.subject("x"), open(1, None));
+        assert_eq!(error, expected);
     }
 }
 

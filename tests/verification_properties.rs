@@ -2,6 +2,7 @@
 //! stream anew for each event, in the words of the rules.
 
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod support;
 

@@ -1,6 +1,7 @@
 //! JSON Lines: <https://jsonlines.org>.
 
-use super::{Completeness, Ready};
+use super::Ready;
+use super::whole::Completeness;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::machine::Machine;
@@ -205,6 +206,10 @@ impl<B: AsRef<[u8]>> Machine<B> for JsonLinesDecoder {
 
     fn pop(&mut self) -> Option<RawItem> {
         JsonLinesDecoder::pop(self)
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.items.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {

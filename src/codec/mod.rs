@@ -1,37 +1,45 @@
 //! Events as bytes: decoders for what comes off a network or out of a file, encoders for the way
 //! back. Each format is a feature of its own.
 //!
-//! | Feature | Decoder | Format |
+//! | Feature | Decoder | [`Format`] |
 //! |---|---|---|
-//! | `sse` | [`SseDecoder`] | server-sent events (rule T1) |
-//! | `json-lines` | [`JsonLinesDecoder`] | one JSON object a line |
-//! | `protobuf` | [`ProtobufDecoder`] | length-prefixed protobuf (rule T2) |
+//! | `sse` | [`SseDecoder`] | `Sse`: server-sent events (rule T1) |
+//! | `json-lines` | [`JsonLinesDecoder`] | `JsonLines`: one JSON object a line |
+//! | `protobuf` | [`ProtobufDecoder`] | `Protobuf`: length-prefixed protobuf (rule T2) |
 //!
 //! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
 //! [`RawItem`]s. It finds where events begin and end and judges nothing else: a frame that is no
-//! event is passed on as it is, and enforcement rejects it (rule E9).
+//! event is passed on as it is, and enforcement rejects it (rule E9). An [`Encoder`] is a machine
+//! from events to bytes, one piece each.
+//!
+//! With the feature `stream` both are combinators too: `ByteStreamExt` and `EncodeStreamExt`.
 
 use std::collections::VecDeque;
 
-use crate::error::{Error, Limit, LimitExceeded, Malformed, Truncated, TruncatedBy};
-use crate::event::Event;
+use crate::error::{Error, Limit, LimitExceeded, Truncated, TruncatedBy};
 #[cfg(any(feature = "sse", feature = "protobuf"))]
 use crate::rule::Rule;
 #[cfg(any(feature = "sse", feature = "protobuf"))]
 use crate::warning::Warning;
 use crate::wire::{Raw, RawItem};
 
+mod encode;
+mod format;
 #[cfg(feature = "json-lines")]
 mod json_lines;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 #[cfg(feature = "sse")]
 mod sse;
+#[cfg(any(feature = "sse", feature = "json-lines"))]
+mod whole;
 
+pub use encode::Encoder;
+pub use format::Format;
 #[cfg(feature = "json-lines")]
 pub use json_lines::JsonLinesDecoder;
 #[cfg(feature = "protobuf")]
-pub use protobuf::{PROTOBUF_MEDIA_TYPE, ProtobufDecoder, encode_protobuf};
+pub use protobuf::ProtobufDecoder;
 #[cfg(feature = "sse")]
 pub use sse::SseDecoder;
 
@@ -71,47 +79,6 @@ impl Ready {
 
     fn truncated(&self) -> Error {
         Truncated::new(self.frames, None, TruncatedBy::Partial).into()
-    }
-}
-
-/// An event as JSON.
-#[cfg(feature = "protobuf")]
-fn to_value(event: &Event, index: u64) -> Result<serde_json::Value, Error> {
-    serde_json::to_value(event).map_err(|error| unwritable(event, index, &error))
-}
-
-#[cfg(feature = "protobuf")]
-fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
-    Malformed {
-        rule: Rule::E9,
-        event: index,
-        event_type: Some(event.event_type()),
-        path: String::new(),
-        expected: "an event that can be written as JSON".into(),
-        found: error.to_string(),
-    }
-    .into()
-}
-
-/// What the text of a last event is, of which nothing says that it is whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Completeness {
-    /// One JSON value.
-    Whole,
-    /// The beginning of one.
-    Partial,
-    /// Neither.
-    Broken,
-}
-
-impl Completeness {
-    /// One pass over the text, without recursion.
-    fn of(text: &[u8]) -> Self {
-        match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
-            Ok(_) => Completeness::Whole,
-            Err(error) if error.is_eof() => Completeness::Partial,
-            Err(_) => Completeness::Broken,
-        }
     }
 }
 

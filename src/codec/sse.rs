@@ -1,7 +1,8 @@
 //! Server-sent events: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse>, and the format
 //! itself: <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>.
 
-use super::{Completeness, Ready};
+use super::Ready;
+use super::whole::Completeness;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::machine::Machine;
@@ -300,6 +301,10 @@ impl<B: AsRef<[u8]>> Machine<B> for SseDecoder {
 
     fn pop(&mut self) -> Option<RawItem> {
         SseDecoder::pop(self)
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.items.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {

@@ -357,9 +357,12 @@ impl Assembler {
 
     fn start_text(&mut self, event: &TextMessageStartEvent, warnings: &mut Warnings) -> Change {
         let id = &event.message_id;
-        let mut target = self.held_text(id);
+        let is_new = self.snapshot.0.rest.index.get(id.id()).is_none();
+        let mut target = if is_new { None } else { self.held_text(id) };
         let mut created = false;
-        if target.is_none() {
+        if is_new {
+            (target, created) = (Some(append_hot(self.inner(), new_text_message(event))), true);
+        } else if target.is_none() {
             match self.held(id).map(class_of) {
                 Some(Class::Activity) => warnings.add(
                     Rule::A4,
@@ -379,10 +382,8 @@ impl Assembler {
                     self.live.twins.insert(Twin::Text(id.id().clone()), key);
                     (target, created) = (Some(key), true);
                 }
-                Some(Class::Text) | None => {
-                    (target, created) =
-                        (Some(append(self.inner(), new_text_message(event), ItemStatus::Streaming)), true);
-                }
+                // An id that is held as text is a target, one that is not held is new.
+                Some(Class::Text) | None => {}
             }
         }
         self.opened(
@@ -1234,6 +1235,15 @@ fn append(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
     for (id, call) in calls {
         rest.calls.insert_first(&id, CallPlace { message: key, call, status: ItemStatus::Complete });
     }
+    key
+}
+
+/// Puts a message without tool calls at the end, where it is about to grow.
+fn append_hot(inner: &mut Inner, message: Message) -> u64 {
+    cool(inner);
+    let key = inner.messages.push(Entry::placeholder());
+    Arc::make_mut(&mut inner.rest).index.insert_first(message.id().id(), key);
+    inner.hot = Some((key, Entry { message, status: ItemStatus::Streaming }));
     key
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::Machine;
 use crate::error::Error;
@@ -45,12 +45,13 @@ use crate::wire::raw::{Owned, Raw, RawEvent, RawItem};
 /// use ag_ui_stream::{Raw, RawItem, Rule, SequentialIds};
 ///
 /// let mut compat = Compat::with_ids(SequentialIds::new("thought-"));
-/// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#);
+/// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#)?;
 ///
 /// let Some(RawItem::Warning(warning)) = compat.pop() else { panic!() };
 /// assert_eq!(warning.rule, Rule::B1);
 /// let Some(RawItem::Event { raw: Raw::Text(text), index: 0 }) = compat.pop() else { panic!() };
 /// assert_eq!(text, r#"{"type":"REASONING_MESSAGE_START","messageId":"thought-1","role":"reasoning"}"#);
+/// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
 pub struct Compat {
     ids: Box<dyn IdGenerator>,
@@ -89,24 +90,6 @@ impl Compat {
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
-    }
-
-    /// Takes the next event: [`Machine::push`], which cannot fail here.
-    pub fn push(&mut self, input: impl RawEvent) {
-        match input.own() {
-            Owned::Event(raw, index) => {
-                let index = index.unwrap_or(self.next);
-                self.next = index + 1;
-                let raw = self.translate(raw, index);
-                self.ready.push_back(RawItem::Event { raw, index });
-            }
-            Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
-        }
-    }
-
-    /// The next item that is ready: [`Machine::pop`], whatever the input.
-    pub fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop_front()
     }
 
     fn translate(&mut self, raw: Raw, index: u64) -> Raw {
@@ -231,12 +214,24 @@ impl<R: RawEvent> Machine<R> for Compat {
     type Output = RawItem;
 
     fn push(&mut self, input: R) -> Result<(), Error> {
-        Compat::push(self, input);
+        match input.own() {
+            Owned::Event(raw, index) => {
+                let index = index.unwrap_or(self.next);
+                self.next = index.saturating_add(1);
+                let raw = self.translate(raw, index);
+                self.ready.push_back(RawItem::Event { raw, index });
+            }
+            Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
+        }
         Ok(())
     }
 
     fn pop(&mut self) -> Option<RawItem> {
-        Compat::pop(self)
+        self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
@@ -281,34 +276,27 @@ fn translate_messages(members: &mut Members<'_>, path: &str, notes: &mut Notes) 
 }
 
 fn translate_parts(parts: &mut Vec<Node<'_>>, path: &str, notes: &mut Notes) {
-    let mut repeated = Vec::new();
-    for at in 0..parts.len() {
+    // Looked for in the parts as they were sent, before any becomes another.
+    let repeated: Vec<bool> = {
+        let sent: HashSet<Media<'_>> = parts.iter().flat_map(Media::of).collect();
+        parts.iter().map(|part| Binary::of(part).is_some_and(|binary| sent.contains(&binary.media()))).collect()
+    };
+    for (at, (part, repeated)) in parts.iter_mut().zip(&repeated).enumerate() {
         let path = format!("{path}/{at}");
-        match parts.get(at).and_then(Binary::of) {
-            Some(binary) if parts.iter().any(|part| binary.is_repeated_in(part)) => {
-                let message = format!("removed a binary part: the {} part beside it says the same", binary.becomes);
-                notes.0.push((Rule::B3, path, message));
-                repeated.push(at);
+        if let Some(binary) = Binary::of(part) {
+            notes.0.push((Rule::B3, path, binary.message(*repeated)));
+            let (becomes, source) = (binary.becomes, binary.source);
+            if let Node::Object(members) = part {
+                to_media(members, becomes, source);
             }
-            Some(binary) => {
-                notes.0.push((Rule::B3, path, binary.message()));
-                let (becomes, source) = (binary.becomes, binary.source);
-                if let Some(Node::Object(members)) = parts.get_mut(at) {
-                    to_media(members, becomes, source);
-                }
-            }
-            None => {
-                if let Some(Node::Object(members)) = parts.get_mut(at) {
-                    if let Some("image" | "audio" | "video" | "document") = string(members, "type").map(Str::as_str) {
-                        notes.drop_null(members, "metadata", &path);
-                    }
-                }
+        } else if let Node::Object(members) = part {
+            if let Some("image" | "audio" | "video" | "document") = string(members, "type").map(Str::as_str) {
+                notes.drop_null(members, "metadata", &path);
             }
         }
     }
-    for at in repeated.into_iter().rev() {
-        parts.remove(at);
-    }
+    let mut repeated = repeated.into_iter();
+    parts.retain(|_| !repeated.next().unwrap_or(false));
 }
 
 /// A `binary` part that can be translated, as it is before (rule B3).
@@ -350,29 +338,61 @@ impl<'n> Binary<'n> {
         Some(Self { becomes: media_type(mime_type), source, value, mime_type, filename, lost })
     }
 
-    /// Whether this part is what it would become: producers in transition send both.
-    fn is_repeated_in(&self, part: &Node<'_>) -> bool {
-        let Node::Object(members) = part else { return false };
-        let is =
-            |members: &Members<'_>, key, text: &str| string(members, key).is_some_and(|found| found.as_str() == text);
-        let Some(Node::Object(source)) = get(members, "source") else { return false };
-        let has_filename = |filename: &str| match get(members, "metadata") {
-            Some(Node::Object(metadata)) => is(metadata, "filename", filename),
-            _ => false,
-        };
-        is(members, "type", self.becomes)
-            && is(source, "type", self.source)
-            && is(source, "value", self.value)
-            && is(source, "mimeType", self.mime_type)
-            && self.filename.is_none_or(has_filename)
+    /// What it would become.
+    fn media(&self) -> Media<'n> {
+        Media {
+            part: self.becomes,
+            source: self.source,
+            value: self.value,
+            mime_type: self.mime_type,
+            filename: self.filename,
+        }
     }
 
-    fn message(&self) -> String {
+    fn message(&self, is_repeated: bool) -> String {
+        if is_repeated {
+            return format!("removed a binary part: the {} part beside it says the same", self.becomes);
+        }
         let mut message = format!("translated a binary part to {} with its {}", self.becomes, self.source);
         if !self.lost.is_empty() {
             message.push_str(&format!("; lost: {}", self.lost.join(", ")));
         }
         message
+    }
+}
+
+/// A media part, as far as a binary part tells one from another: producers in transition send
+/// both.
+#[derive(PartialEq, Eq, Hash)]
+struct Media<'n> {
+    part: &'n str,
+    source: &'n str,
+    value: &'n str,
+    mime_type: &'n str,
+    filename: Option<&'n str>,
+}
+
+impl<'n> Media<'n> {
+    /// What a binary part that repeats this part may be: with its filename, if it has one, or
+    /// without.
+    fn of(part: &'n Node<'_>) -> impl Iterator<Item = Self> {
+        let media = |with_filename: bool| {
+            let Node::Object(members) = part else { return None };
+            let Node::Object(from) = get(members, "source")? else { return None };
+            let filename = match get(members, "metadata") {
+                Some(Node::Object(metadata)) if with_filename => Some(string(metadata, "filename")?.as_str()),
+                _ if with_filename => return None,
+                _ => None,
+            };
+            Some(Self {
+                part: string(members, "type")?.as_str(),
+                source: string(from, "type")?.as_str(),
+                value: string(from, "value")?.as_str(),
+                mime_type: string(from, "mimeType")?.as_str(),
+                filename,
+            })
+        };
+        media(false).into_iter().chain(media(true))
     }
 }
 
@@ -465,4 +485,35 @@ fn set_node<'a>(members: &mut Members<'a>, key: &'static str, node: Node<'a>) {
 
 fn owned<'a>(text: String) -> Str<'a> {
     Str { text: Cow::Owned(text), ..Str::borrowed("") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_words_of_old_shapes_need_a_closer_look() {
+        for text in [
+            r#"{"a":null}"#,
+            r#"{"type":"THINKING_END"}"#,
+            r#"{"type":"binary"}"#,
+            r#"{"type":"binar\u0079"}"#,
+            r"\u007f",
+        ] {
+            assert!(needs_translation(text), "{text}");
+        }
+        for text in ["", "nul", r#"{"delta":"I think\u00e9 \u0022 \ud83d"}"#, r"\u00", r"\u0031"] {
+            assert!(!needs_translation(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_that_needs_nothing_is_moved_through() {
+        let text = String::from(r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"null"}"#);
+        let before = text.as_ptr();
+        let mut compat = Compat::new();
+        compat.push(text).unwrap();
+        let Some(RawItem::Event { raw: Raw::Text(text), .. }) = compat.pop() else { panic!("the text") };
+        assert_eq!(text.as_ptr(), before);
+    }
 }

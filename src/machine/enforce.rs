@@ -239,7 +239,7 @@ impl<R: RawEvent> Machine<R> for Enforcer {
                 return self.read(body, 0);
             }
             let index = index.unwrap_or(self.next);
-            self.next = index + 1;
+            self.next = index.saturating_add(1);
             self.read(body, index)
         })
     }

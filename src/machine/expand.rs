@@ -225,7 +225,7 @@ impl Expander {
 
     fn accept(&mut self, mut indexed: Indexed) -> Result<(), Error> {
         let at = indexed.index().unwrap_or(self.next);
-        self.next = at + 1;
+        self.next = at.saturating_add(1);
         let halves = std::mem::take(&mut indexed.halves);
         let origin = Origin { index: indexed.index(), at, sent_as: indexed.sent_as() };
         match Reach::of(&indexed.event) {
@@ -827,4 +827,129 @@ fn violation(
 
 fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
     crate::wire::excerpt(text, 80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{CustomEvent, RawPassthroughEvent, TextMessageChunkEvent};
+
+    fn chunk(id: &str, owner: Option<&str>, delta: &str) -> Event {
+        let mut chunk = TextMessageChunkEvent::new();
+        chunk.message_id = Some(id.into());
+        chunk.delta = Some(delta.into());
+        chunk.subagent_run_id = owner.map(Into::into);
+        chunk.into()
+    }
+
+    fn content(id: &str, delta: &str) -> Event {
+        TextMessageContentEvent::new(id, delta).into()
+    }
+
+    fn with_halves(event: Event, leading: u16, trailing: u16) -> Indexed {
+        let mut indexed = Indexed::new(event, 0);
+        indexed.halves = Halves { leading, trailing };
+        indexed
+    }
+
+    fn pop_all(expander: &mut Expander) -> Vec<Item> {
+        std::iter::from_fn(|| expander.pop()).collect()
+    }
+
+    fn assert_is_at_rest(expander: &Expander) {
+        assert!(expander.lanes.is_empty() && expander.parent.is_none() && expander.subagents.is_empty());
+        assert!(
+            expander.items.text.is_empty() && expander.items.tool.is_empty() && expander.items.reasoning.is_empty()
+        );
+        assert_eq!((expander.keys.text, expander.keys.tool, expander.keys.reasoning), (0, 0, 0));
+        assert!(expander.held.is_empty());
+    }
+
+    #[test]
+    fn what_is_transparent_comes_out_as_it_went_in() {
+        let raw = || Event::from(RawPassthroughEvent::new(1));
+        let custom = || Event::from(CustomEvent::new("n", 1));
+        let mut expander = Expander::new();
+        for event in [raw(), custom(), content("x", "y")] {
+            let indexed = Indexed::new(event, 0);
+            assert!(expander.is_transparent(&indexed));
+            expander.push(indexed.clone()).unwrap();
+            assert!(!expander.is_transparent(&indexed), "while something waits to be popped");
+            assert_eq!(pop_all(&mut expander), [Item::Event(indexed)]);
+        }
+        assert!(!expander.is_transparent(&Indexed::new(chunk("m", None, "a"), 0)));
+        assert!(!expander.is_transparent(&with_halves(content("x", "y\u{fffd}"), 0, 0xd83d)));
+
+        expander.push(chunk("m", None, "a")).unwrap();
+        pop_all(&mut expander);
+        assert!(expander.is_transparent(&Indexed::new(raw(), 0)));
+        assert!(!expander.is_transparent(&Indexed::new(custom(), 0)));
+
+        expander.push(custom()).unwrap();
+        pop_all(&mut expander);
+        assert!(expander.is_transparent(&Indexed::new(custom(), 0)));
+
+        expander.push(with_halves(content("x", "\u{fffd}"), 0, 0xd83d)).unwrap();
+        pop_all(&mut expander);
+        assert!(!expander.is_transparent(&Indexed::new(content("x", "y"), 0)));
+    }
+
+    #[test]
+    fn a_hundred_lanes_leave_nothing_behind() {
+        let mut expander = Expander::new();
+        let owner = |at: usize| format!("s{at}");
+        for round in 0..3 {
+            for at in 0..100 {
+                expander.push(chunk(&format!("m{at}-{round}"), Some(&owner(at)), "a")).unwrap();
+            }
+        }
+        assert_eq!(expander.lanes.len(), 100);
+        assert_eq!(pop_all(&mut expander).len(), 3 * 200 + 2 * 100);
+        // All but one go; the last is found without a tag or an id.
+        for at in 0..99 {
+            let mut custom = CustomEvent::new("n", 1);
+            custom.subagent_run_id = Some(owner(at).into());
+            expander.push(Event::from(custom)).unwrap();
+        }
+        pop_all(&mut expander);
+        let mut bare = TextMessageChunkEvent::new();
+        bare.delta = Some("b".into());
+        expander.push(Event::from(bare)).unwrap();
+        let items = pop_all(&mut expander);
+        let Some(Event::TextMessageContent(content)) = items.first().and_then(Item::event) else { panic!("{items:?}") };
+        assert_eq!((content.message_id.as_str(), content.subagent_run_id.as_ref()), ("m99-2", Some(&owner(99).into())));
+
+        expander.push(Event::from(crate::event::RunErrorEvent::new("no"))).unwrap();
+        pop_all(&mut expander);
+        assert_is_at_rest(&expander);
+    }
+
+    #[test]
+    fn e11_marks_that_no_longer_fit_the_delta_are_ignored() {
+        // Middleware may have rewritten a delta after enforcement had marked its ends.
+        let mut expander = Expander::new();
+        for (event, leading, trailing) in [
+            (content("m", "rewritten"), 0xde00, 0xd83d),
+            (content("m", ""), 0xde00, 0xd83d),
+            (Event::from(CustomEvent::new("n", 1)), 0xde00, 0xd83d),
+        ] {
+            expander.push(with_halves(event.clone(), leading, trailing)).unwrap();
+            assert_eq!(pop_all(&mut expander), [Item::Event(Indexed::new(event, 0))]);
+        }
+        assert_is_at_rest(&expander);
+    }
+
+    #[test]
+    fn e11_no_marks_leave_expansion() {
+        let mut expander = Expander::new();
+        expander.push(with_halves(content("m", "\u{fffd}a\u{fffd}"), 0xde00, 0xd83d)).unwrap();
+        expander.push(with_halves(chunk("n", None, "\u{fffd}"), 0, 0xd83d)).unwrap();
+        for item in pop_all(&mut expander) {
+            assert!(!matches!(item, Item::Event(indexed) if indexed.halves.any()));
+        }
+        expander.finish().unwrap();
+        assert_eq!(pop_all(&mut expander).len(), 2, "a warning for each half that is held");
+        assert_eq!(expander.finish(), Ok(()));
+        assert!(expander.pop().is_none(), "and each only once");
+    }
 }

@@ -21,7 +21,7 @@
 use crate::error::Error;
 use crate::item::Item;
 use crate::snapshot::Update;
-use crate::wire::raw::RawEvent;
+use crate::wire::raw::{RawEvent, RawItem};
 
 mod assemble;
 mod compat;
@@ -115,6 +115,7 @@ macro_rules! inherent {
 }
 
 inherent! {
+    Compat: RawEvent as &str => RawItem;
     Enforcer: RawEvent as &str => Item;
     Expander: Into<Item> as Item => Item;
     Verifier: Into<Item> as Item => Item;

@@ -211,7 +211,7 @@ impl Intake {
 
     fn translate(&mut self, raw: Raw, index: u64, sink: &mut impl Sink) -> Result<(), Error> {
         let Some(compat) = &mut self.compat else { return self.enforce(RawItem::Event { raw, index }, sink) };
-        compat.push(RawItem::Event { raw, index });
+        compat.push(RawItem::Event { raw, index })?;
         while let Some(item) = self.compat.as_mut().and_then(Compat::pop) {
             self.enforce(item, sink)?;
         }
@@ -274,6 +274,8 @@ impl Intake {
         let finished = Machine::<Item>::finish(&mut self.expander);
         self.drain_expander(sink)?;
         finished?;
+        // Events that were dropped came, too.
+        self.verifier.saw(self.enforcer.events());
         Machine::<Item>::finish(&mut self.verifier)
     }
 }

@@ -81,12 +81,12 @@ pub enum Strictness {
 /// # Examples
 /// ```
 /// use ag_ui_stream::event::{RunStartedEvent, TextMessageContentEvent};
-/// use ag_ui_stream::machine::{Machine, Verifier};
-/// use ag_ui_stream::{Error, Event, Item, Rule};
+/// use ag_ui_stream::machine::Verifier;
+/// use ag_ui_stream::{Error, Event, Rule};
 ///
 /// let mut verifier = Verifier::new();
 /// verifier.push(Event::from(RunStartedEvent::new("thread", "run")))?;
-/// assert!(Machine::<Item>::pop(&mut verifier).is_some());
+/// assert!(verifier.pop().is_some());
 ///
 /// let error = verifier.push(Event::from(TextMessageContentEvent::new("m", "Hello"))).unwrap_err();
 /// assert_eq!(error.rule(), Some(Rule::S2));
@@ -213,7 +213,7 @@ impl Verifier {
     pub(crate) fn check(&mut self, indexed: &Indexed, warnings: &mut Vec<Warning>) -> Result<(), Error> {
         let index = indexed.index().unwrap_or(self.next);
         self.next = index.saturating_add(1);
-        self.seen = self.seen.max(self.next);
+        self.saw(self.next);
         let place = Place { index, sent_as: indexed.sent_as() };
         self.judge(&indexed.event, place, warnings).map_err(|error| self.reject(error, Some((indexed, place))))
     }
@@ -227,7 +227,7 @@ impl Verifier {
         index: u64,
     ) -> Result<(), Error> {
         self.next = index.saturating_add(1);
-        self.seen = self.seen.max(self.next);
+        self.saw(self.next);
         let place = Place { index, sent_as: EventType::TextMessageContent };
         let judged = match self.phase {
             Phase::Active(_) => self.items.extend_text(message_id, tag, place),
@@ -238,6 +238,11 @@ impl Verifier {
             }
         };
         judged.map_err(|error| self.reject(error, None))
+    }
+
+    /// Notes that this many input events came, those included that never came here.
+    pub(crate) fn saw(&mut self, events: u64) {
+        self.seen = self.seen.max(events);
     }
 
     #[cold]
@@ -527,7 +532,7 @@ impl<I: Into<Item>> Machine<I> for Verifier {
                 if let Phase::Rejected(rejection) = &self.phase {
                     return Err(rejection.error.clone());
                 }
-                self.seen = self.seen.max(warning.event.saturating_add(1));
+                self.saw(warning.event.saturating_add(1));
                 self.ready.push_back(Item::Warning(warning));
                 Ok(())
             }

@@ -51,6 +51,7 @@ impl Changed {
     }
 
     /// Moves on to a later snapshot.
+    #[cfg(feature = "stream")]
     pub(crate) fn skip_to(&mut self, later: Self) {
         let messages = match (self.change.messages, later.change.messages) {
             (MessageChange::None, change) | (change, MessageChange::None) => change,
@@ -78,6 +79,7 @@ impl Update {
     }
 
     /// Its two sides apart.
+    #[cfg(feature = "stream")]
     pub(crate) fn split(self) -> (crate::Item, Option<Changed>) {
         let Self { item, snapshot, change } = self;
         (item, (change != Change::default()).then_some(Changed { snapshot, change }))

@@ -56,8 +56,35 @@ impl<V: Clone> Index<V> {
 
     /// Sets the value of an id that has none; the first one stands.
     pub(crate) fn insert_first(&mut self, id: &Id, value: V) {
-        if let Err(key) = self.find(id.hash_value(), id.as_str()) {
-            self.tree.insert(key, (id.clone(), value));
+        // Its own key is free as a rule, so it is taken first and given back where it was not.
+        let hash = id.hash_value();
+        let Some(held) = self.tree.insert(hash, (id.clone(), value.clone())) else { return };
+        let is_same = held.0 == *id;
+        self.tree.insert(hash, held);
+        if !is_same {
+            if let Err(key) = self.find(hash, id.as_str()) {
+                self.tree.insert(key, (id.clone(), value));
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_with_one_hash_are_kept_apart() {
+        let mut index = Index::new();
+        let ids: Vec<Id> = ["a", "b", "c"].iter().map(|text| Id::with_hash(text, u64::MAX)).collect();
+        for (at, id) in ids.iter().enumerate() {
+            index.insert_first(id, at);
+            index.insert_first(id, 9);
+        }
+        assert_eq!(ids.iter().map(|id| index.get(id).copied()).collect::<Vec<_>>(), [Some(0), Some(1), Some(2)]);
+        index.insert(ids[1].clone(), 7);
+        *index.get_mut(&ids[2]).unwrap() += 1;
+        assert_eq!(ids.iter().map(|id| index.get(id).copied()).collect::<Vec<_>>(), [Some(0), Some(7), Some(3)]);
+        assert_eq!(index.get(&Id::with_hash("d", u64::MAX)), None);
     }
 }

@@ -10,6 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Least room to add when a buffer must grow, so that short deltas do not reallocate every time.
 const MIN_ROOM: usize = 64;
+/// Up to here a buffer doubles: most messages are short, and moving them costs more than the room.
+const MAX_DOUBLED: usize = 1024;
 
 /// Text that grows by appending and is shared without copying.
 ///
@@ -29,7 +31,7 @@ const MIN_ROOM: usize = 64;
 /// | | time | memory |
 /// |---|---|---|
 /// | `clone`, `len` | O(1) | none |
-/// | `push_str`, nobody holds the text | O(delta) amortized | at most 1.25 × text + 64 bytes |
+/// | `push_str`, nobody holds the text | O(delta) amortized | at most 1.25 × text + 1 KiB |
 /// | `push_str`, a snapshot is held | O(delta · log n) amortized | what the snapshot shares is not copied, or copied once more |
 /// | `as_str` | O(1) | none |
 /// | `to_cow` | O(1) if contiguous, else O(n) | one copy if not contiguous |
@@ -90,13 +92,13 @@ impl Node {
     }
 }
 
-/// Appends to a buffer, leaving at most a quarter of its length (or [`MIN_ROOM`]) unused.
+/// Appends to a buffer, leaving at most a quarter of its length (or [`MAX_DOUBLED`]) unused.
 ///
-/// `String` itself would double, which for long texts is memory nobody reads.
+/// `String` itself would double for ever, which for long texts is memory nobody reads.
 fn append(text: &mut String, delta: &str) {
     let (len, room) = (text.len(), text.capacity() - text.len());
     if room < delta.len() {
-        text.reserve_exact(delta.len().max(len / 4).max(MIN_ROOM));
+        text.reserve_exact(delta.len().max(len / 4).max(len.clamp(MIN_ROOM, MAX_DOUBLED)));
     }
     text.push_str(delta);
 }
@@ -602,7 +604,7 @@ mod tests {
             let (mut text, mut held) = (Text::new(), None);
             for push in 1..=20_000 {
                 text.push_str("token");
-                let most = text.len() * 5 / 4 + MIN_ROOM * text.chunks().len();
+                let most = text.len() * 5 / 4 + MAX_DOUBLED * text.chunks().len();
                 assert!(text.capacity() <= most, "{} for {}", text.capacity(), text.len());
                 drop(held);
                 held = (push % every == 0).then(|| text.clone());

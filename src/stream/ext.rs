@@ -1,13 +1,14 @@
 use futures::stream::Stream;
 
 use super::{
-    Assemble, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, Through, Updates, Verify,
+    Assemble, Compat, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, Through, Updates, Verify,
 };
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Verifier};
+use crate::machine::{self, Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Verifier};
 use crate::snapshot::{Changed, Update};
+use crate::wire::RawItem;
 
 /// Says what a stream gives: a wrong item is found here, and not where it is used.
 fn giving<T, E, S: Stream<Item = Result<T, Error<E>>>>(stream: S) -> S {
@@ -32,6 +33,7 @@ fn giving<T, E, S: Stream<Item = Result<T, Error<E>>>>(stream: S) -> S {
 ///
 /// | method | takes | gives |
 /// |---|---|---|
+/// | [`compat`](EventStreamExt::compat) | raw events | raw events without retired shapes |
 /// | [`enforce`](EventStreamExt::enforce) | raw events | [`Item`]: typed events and warnings |
 /// | [`expand`](EventStreamExt::expand) | items or events | items without chunks |
 /// | [`verify`](EventStreamExt::verify) | items or events | the same items, in a legal order |
@@ -52,9 +54,9 @@ fn giving<T, E, S: Stream<Item = Result<T, Error<E>>>>(stream: S) -> S {
 ///
 /// # Other traits of the kind
 /// No method here has a name that `futures::StreamExt`, `futures::TryStreamExt` or
-/// `tokio_stream::StreamExt` use, so that all of them can be imported together. Where two traits
-/// do collide, the qualified call tells them apart:
-/// `EventStreamExt::events(source)`.
+/// `tokio_stream::StreamExt` use, so that all of them can be imported together; with one exception:
+/// `TryStreamExt` has a `compat` where the feature of that name is on in `futures`. Where two
+/// traits do collide, the qualified call tells them apart: `EventStreamExt::compat(source)`.
 ///
 /// [`FusedStream`]: futures::stream::FusedStream
 pub trait EventStreamExt: Stream {
@@ -333,6 +335,58 @@ pub trait EventStreamExt: Stream {
         Self::Item: RawInput,
     {
         self.updates().split()
+    }
+
+    /// The stage before all others, for producers older than AG-UI 1.0: raw events in, and out
+    /// again with their retired shapes translated.
+    ///
+    /// For each raw event, in this order: a [`RawItem::Warning`] for every translation (B1, B2,
+    /// B3); the event, changed or not. Middleware that wants to see raw material has its place
+    /// behind this stage.
+    ///
+    /// # Ending
+    /// With the source.
+    ///
+    /// # Errors
+    /// [`Error::Source`], the source's own.
+    ///
+    /// # Cost
+    /// A search for a few words; a parse where one is found. Borrowed events are copied.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{EventStreamExt, Rule};
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let source = stream::iter([
+    ///     r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":null}"#,
+    /// ]);
+    /// let items: Vec<_> = source.compat().enforce().try_collect().await?;
+    /// assert_eq!(items[0].warning().unwrap().rule, Rule::B2);
+    /// assert!(items[1].event().is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn compat(self) -> Compat<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.compat_with(machine::Compat::new())
+    }
+
+    /// [`compat`](EventStreamExt::compat) with other limits, or other ids.
+    fn compat_with(self, machine: machine::Compat) -> Compat<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<RawItem, <Self::Item as RawInput>::Error, _>(Compat::new(self, machine))
     }
 
     /// The first stage: raw events in, typed events out, held to the schema.

@@ -95,13 +95,24 @@ macro_rules! shell {
 }
 
 mod assemble;
+#[cfg(feature = "__codec")]
+mod bytes;
+mod compat;
+#[cfg(feature = "__codec")]
+mod decode;
+#[cfg(feature = "__codec")]
+mod encode;
 mod enforce;
 mod events;
 mod expand;
 mod ext;
 mod input;
 mod items;
+#[cfg(feature = "sse")]
+mod keep_alive;
 mod only;
+#[cfg(feature = "__codec")]
+mod pieces;
 mod snapshots;
 mod split;
 mod staged;
@@ -110,12 +121,23 @@ mod updates;
 mod verify;
 
 pub use assemble::Assemble;
+#[cfg(feature = "__codec")]
+pub use bytes::{ByteStreamExt, EncodeStreamExt};
+pub use compat::Compat;
+#[cfg(feature = "__codec")]
+pub use decode::Decode;
+#[cfg(feature = "__codec")]
+pub use encode::Encode;
 pub use enforce::Enforce;
 pub use events::Events;
 pub use expand::Expand;
 pub use ext::EventStreamExt;
 pub use input::{ItemInput, RawInput};
 pub use items::Items;
+#[cfg(feature = "sse")]
+pub use keep_alive::KeepAlive;
+#[cfg(feature = "__codec")]
+pub use pieces::{Pieces, pieces};
 pub use snapshots::Snapshots;
 pub use split::{
     DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,

@@ -272,6 +272,8 @@ impl<S, E> Shared<S, E> {
     where
         S: Stream<Item = Result<Update, Error<E>>>,
     {
+        // Goes after the lock.
+        let _unwinding = WakeOnUnwind(other);
         let mut guard = self.lock();
         let state = &mut *guard;
         let mut news = false;
@@ -313,6 +315,17 @@ impl<S, E> Shared<S, E> {
             other.wake();
         }
         polled
+    }
+}
+
+/// Wakes the other half if the source panics: nobody else would, and it has an end to learn of.
+struct WakeOnUnwind<'a>(&'a AtomicWaker);
+
+impl Drop for WakeOnUnwind<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.wake();
+        }
     }
 }
 

@@ -52,11 +52,20 @@ impl<'a> Fields<'a> {
     pub(crate) fn read(text: &'a str) -> Option<Self> {
         let mut scanner = Scanner::new(text);
         let mut fields = Self::default();
-        scanner.skip_whitespace();
-        if !scanner.take(b'{') {
-            return None;
-        }
-        loop {
+        // As most producers write the most common event: one comparison for three tokens.
+        let mut follows = if scanner.take_all(b"{\"type\":\"TEXT_MESSAGE_CONTENT\",\"messageId\":") {
+            fields.seen = TYPE | MESSAGE_ID;
+            fields.event_type = "TEXT_MESSAGE_CONTENT";
+            fields.message_id = scanner.plain_string()?;
+            another_follows(&mut scanner)?
+        } else {
+            scanner.skip_whitespace();
+            if !scanner.take(b'{') {
+                return None;
+            }
+            true
+        };
+        while follows {
             scanner.skip_whitespace();
             let bit = key(&mut scanner)?;
             scanner.skip_whitespace();
@@ -97,14 +106,12 @@ impl<'a> Fields<'a> {
             };
             if let Some(target) = target {
                 *target = scanner.plain_string()?;
+                // Most producers name the type first, and other types need not be read twice.
+                if bit == TYPE && !may_be_flat(fields.event_type) {
+                    return None;
+                }
             }
-            scanner.skip_whitespace();
-            if scanner.take(b'}') {
-                break;
-            }
-            if !scanner.take(b',') {
-                return None;
-            }
+            follows = another_follows(&mut scanner)?;
         }
         scanner.skip_whitespace();
         scanner.is_at_end().then_some(fields)
@@ -144,6 +151,19 @@ impl<'a> Fields<'a> {
     fn optional(&self, bit: u16, text: &'a str) -> Option<&'a str> {
         (self.seen & bit != 0).then_some(text)
     }
+}
+
+/// Behind a value: whether another member follows; `None` where the object is no object.
+#[inline]
+fn another_follows(scanner: &mut Scanner<'_>) -> Option<bool> {
+    scanner.skip_whitespace();
+    if scanner.take(b',') { Some(true) } else { scanner.take(b'}').then_some(false) }
+}
+
+/// Whether a type may be one of those that `read_other` knows.
+#[inline]
+fn may_be_flat(event_type: &str) -> bool {
+    matches!(event_type.as_bytes(), [b'T', ..] | [b'R', b'E', ..] | [b'S', b'T', b'E', ..])
 }
 
 /// The bit of a known key; steps over it and its colon.

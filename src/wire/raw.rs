@@ -108,6 +108,7 @@ pub enum Owned {
 /// A raw event that does not know its place in the input: all but [`RawItem`], which has been
 /// through a stage.
 #[doc(hidden)]
+#[cfg(feature = "stream")]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
 pub trait Unplaced: RawEvent {}
 
@@ -121,6 +122,7 @@ macro_rules! raw_events {
     ($($type:ty, $self:ident => $body:expr, $raw:expr;)*) => {$(
         impl sealed::Sealed for $type {}
 
+        #[cfg(feature = "stream")]
         impl Unplaced for $type {}
 
         impl RawEvent for $type {
@@ -155,6 +157,7 @@ raw_events! {
 
 impl sealed::Sealed for Raw {}
 
+#[cfg(feature = "stream")]
 impl Unplaced for Raw {}
 
 impl RawEvent for Raw {

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses its own part")]
 #![allow(unreachable_pub, reason = "each test has its own copy")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use ag_ui_stream::machine::{Enforcer, Machine};
 use ag_ui_stream::{Error, Event, Item, Warning};

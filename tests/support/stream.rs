@@ -1,6 +1,6 @@
 //! A source that follows a script, and a machine to drive with it.
 
-#![allow(dead_code, reason = "each test uses its own part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use ag_ui_stream::event::{CustomEvent, RunErrorEvent};
-use ag_ui_stream::machine::Machine;
+use ag_ui_stream::machine::{Cut, Machine};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule, Violation};
 use futures::Stream;
 
@@ -69,6 +69,13 @@ impl Remote {
     /// How many times it was polled.
     pub fn polls(&self) -> usize {
         self.0.polls.load(Ordering::SeqCst)
+    }
+
+    /// Ends a [`Step::Park`] for whoever polls next, and forgets to wake: as a timer does that is
+    /// found to be over before it goes off.
+    pub fn unpark(&self) {
+        self.0.woken.store(true, Ordering::SeqCst);
+        self.0.waker.lock().unwrap().take();
     }
 
     /// Ends a [`Step::Park`].
@@ -188,6 +195,11 @@ impl<I: Into<Item>> Machine<I> for Toy {
         assert!(!std::mem::replace(&mut self.finished, true), "finished twice");
         self.give(self.at_end.0);
         if self.at_end.1 { Err(fault()) } else { Ok(()) }
+    }
+
+    /// Against the contract, to see that it does no harm.
+    fn cut(&mut self, _: Cut) {
+        self.give(1);
     }
 }
 

@@ -14,9 +14,6 @@ mod open;
 mod schema;
 mod wire;
 
-/// The media type of a stream of events in protobuf.
-pub const PROTOBUF_MEDIA_TYPE: &str = "application/vnd.ag-ui.event+proto";
-
 /// How many bytes say how long a frame is.
 const PREFIX: usize = 4;
 
@@ -62,12 +59,12 @@ enum Fault {
 ///
 /// # Examples
 /// ```
-/// use ag_ui_stream::codec::{ProtobufDecoder, encode_protobuf};
+/// use ag_ui_stream::codec::{Format, ProtobufDecoder};
 /// use ag_ui_stream::event::StepStartedEvent;
 /// use ag_ui_stream::{Raw, RawItem};
 /// use serde_json::json;
 ///
-/// let frame = encode_protobuf(&StepStartedEvent::new("think").into())?;
+/// let frame = Format::Protobuf.encode(&StepStartedEvent::new("think").into())?;
 /// let mut decoder = ProtobufDecoder::new();
 /// decoder.push(&frame[..7])?;
 /// assert_eq!(decoder.pop(), None);
@@ -275,40 +272,365 @@ impl<B: AsRef<[u8]>> Machine<B> for ProtobufDecoder {
         ProtobufDecoder::pop(self)
     }
 
+    fn ready(&self) -> usize {
+        self.ready.items.len()
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         ProtobufDecoder::finish(self)
     }
 }
 
-/// An event as a frame of length-prefixed protobuf (rule T2), wire-compatible with npm
-/// `@ag-ui/proto` 1.0.0.
-///
-/// Protobuf has no room for everything that JSON has: extra members of a patch operation are left
-/// out, an empty list that may be absent becomes absent and an absent one of a run's input empty,
-/// and numbers in open values become doubles.
-///
-/// # Errors
-/// [`Error::LimitExceeded`] for an event of more than 4 GiB; [`Error::Malformed`] for one that
-/// cannot be written.
-///
-/// # Cost
-/// One copy of the event as a [`Value`], one as messages.
-pub fn encode_protobuf(event: &Event) -> Result<Vec<u8>, Error> {
-    encode(event, 0)
-}
-
-fn encode(event: &Event, index: u64) -> Result<Vec<u8>, Error> {
-    let json = super::to_value(event, index)?;
+/// Appends an event as a frame.
+pub(super) fn write(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+    let json = serde_json::to_value(event).map_err(|error| super::encode::unwritable(event, index, &error))?;
     let (field, message) = schema::write(event.event_type(), json);
-    let mut frame = Vec::with_capacity(PREFIX + 12 + message.len());
-    frame.extend([0; PREFIX]);
-    put_varint(&mut frame, u64::from(field) << 3 | 2);
-    put_varint(&mut frame, message.len() as u64);
-    frame.extend_from_slice(&message);
-    let max = u32::MAX as usize;
-    let len = u32::try_from(frame.len() - PREFIX).map_err(|_| LimitExceeded::new(index, Limit::EventBytes, max))?;
-    if let Some(prefix) = frame.first_chunk_mut() {
+    let start = out.len();
+    out.reserve(PREFIX + 12 + message.len());
+    out.extend([0; PREFIX]);
+    put_varint(out, u64::from(field) << 3 | 2);
+    put_varint(out, message.len() as u64);
+    out.extend_from_slice(&message);
+    let len = u32::try_from(out.len() - start - PREFIX)
+        .map_err(|_| LimitExceeded::new(index, Limit::EventBytes, u32::MAX as usize))?;
+    if let Some(prefix) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
         *prefix = len.to_be_bytes();
     }
-    Ok(frame)
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::codec::Format;
+    use crate::codec::testing::{cut, run, run_in_pieces};
+    use crate::error::TruncatedBy;
+    use crate::event::{RunErrorEvent, StepStartedEvent};
+    use crate::machine::Enforcer;
+
+    /// A field of bytes.
+    fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, number << 3 | 2);
+        put_varint(&mut out, bytes.len() as u64);
+        out.extend_from_slice(bytes);
+        out
+    }
+
+    fn frame(envelope: &[u8]) -> Vec<u8> {
+        [&u32::try_from(envelope.len()).unwrap().to_be_bytes(), envelope].concat()
+    }
+
+    /// An event in the field of its type, with a base of that type and these fields.
+    fn event(number: u64, event_type: u8, fields: &[Vec<u8>]) -> Vec<u8> {
+        field(number, &[field(1, &[8, event_type]), fields.concat()].concat())
+    }
+
+    fn messages(messages: &[Vec<u8>]) -> Vec<u8> {
+        event(9, 8, &messages.iter().map(|message| field(2, message)).collect::<Vec<_>>())
+    }
+
+    fn decode(envelope: &[u8]) -> (Vec<RawItem>, Option<Error>) {
+        run(ProtobufDecoder::new(), &frame(envelope))
+    }
+
+    #[track_caller]
+    fn value(envelope: &[u8]) -> Value {
+        match decode(envelope) {
+            (items, None) => match &items[..] {
+                [RawItem::Event { raw: Raw::Value(value), index: 0 }] => value.clone(),
+                other => panic!("{other:?}"),
+            },
+            (_, Some(error)) => panic!("{error}"),
+        }
+    }
+
+    #[track_caller]
+    fn fault(envelope: &[u8]) -> String {
+        let (items, error) = decode(envelope);
+        assert_eq!(items, []);
+        let Some(Error::Malformed(malformed)) = error else { panic!("{error:?}") };
+        assert_eq!(malformed.rule, Rule::T2);
+        malformed.to_string()
+    }
+
+    #[test]
+    fn t2_a_frame_is_read_in_any_pieces() {
+        let frames = [
+            Format::Protobuf.encode(&StepStartedEvent::new("s".repeat(300)).into()).unwrap(),
+            Format::Protobuf.encode(&RunErrorEvent::new("no").into()).unwrap(),
+            frame(&field(99, b"")),
+            Format::Protobuf.encode(&StepStartedEvent::new("").into()).unwrap(),
+        ]
+        .concat();
+        let (items, error) = run(ProtobufDecoder::new(), &frames);
+        assert_eq!((items.len(), &error), (4, &None));
+        for at in 0..=frames.len() {
+            let (one, other) = frames.split_at(at);
+            assert_eq!(run_in_pieces(ProtobufDecoder::new(), [one, other]), (items.clone(), None), "{at}");
+        }
+        assert_eq!(run_in_pieces(ProtobufDecoder::new(), frames.chunks(1)), (items.clone(), None));
+    }
+
+    #[test]
+    fn t2_an_end_within_a_frame_is_a_truncation() {
+        let frames =
+            [frame(&field(99, b"")), Format::Protobuf.encode(&RunErrorEvent::new("no").into()).unwrap()].concat();
+        let first = frame(&field(99, b"")).len();
+        for len in 0..frames.len() {
+            let (items, error) = run(ProtobufDecoder::new(), &frames[..len]);
+            assert_eq!(items.len(), usize::from(len >= first));
+            match error {
+                None => assert!(len == 0 || len == first),
+                Some(Error::Truncated(truncated)) => {
+                    assert_eq!((truncated.by, truncated.events), (TruncatedBy::Partial, items.len() as u64));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn t2_an_event_from_a_later_version_is_dropped_with_a_warning() {
+        let error = event(14, 13, &[field(3, b"no")]);
+        for unknown in [field(32, b""), field(32, &[8, 1]), [field(536, b"\x0a\x00"), vec![0xc0, 0x3e, 1]].concat()] {
+            let (items, error) = run(ProtobufDecoder::new(), &[frame(&unknown), frame(&error)].concat());
+            assert_eq!(error, None);
+            let [RawItem::Warning(warning), RawItem::Event { index: 1, .. }] = &items[..] else { panic!("{items:?}") };
+            assert_eq!((warning.rule, warning.event, warning.event_type.as_str()), (Rule::T2, 0, ""));
+            assert!(warning.message.starts_with("dropped an event of an unknown type: field "), "{warning}");
+        }
+        // Beside a known event it is a field like any other unknown one.
+        assert_eq!(value(&[error, field(32, b"\xff")].concat()), json!({"type": "RUN_ERROR", "message": "no"}));
+    }
+
+    #[test]
+    fn t2_what_cannot_be_read_is_fatal_and_says_why() {
+        let head = "expected an event in protobuf, found ";
+        for (envelope, found) in [
+            (vec![], "T2: event 0: {}an envelope without one"),
+            (vec![0x08], "T2: event 0: {}the end of the message within a field"),
+            (vec![0x08, 1], "T2: TEXT_MESSAGE_START (event 0): {}a number where the message should be"),
+            (vec![0xc0, 0x3e, 1], "T2: event 0: {}an envelope without one"),
+            (field(32, b"\xff"), "T2: event 0: {}an unknown event that is no message"),
+            (field(14, b""), "T2: RUN_ERROR (event 0): {}an event without its base"),
+            (event(14, 12, &[]), "T2: RUN_ERROR (event 0): {}an event whose base names the type number 12"),
+            (field(1, b"\x0a\x00\x12"), "T2: TEXT_MESSAGE_START (event 0): {}the end of the message within a field"),
+            (
+                [event(14, 13, &[]), event(15, 14, &[])].concat(),
+                "T2: RUN_ERROR (event 0): {}a STEP_STARTED in the same envelope",
+            ),
+        ] {
+            let found = found.replace("{}", head);
+            assert_eq!(fault(&envelope), found);
+        }
+        let text = fault(&event(14, 13, &[field(3, b"\xff")]));
+        assert!(text.contains("RunErrorEvent.message") && text.contains("UTF-8"), "{text}");
+        let text = fault(&event(7, 6, &[field(2, &[0x11, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f])]));
+        assert!(text.ends_with("the number inf in an open value"), "{text}");
+    }
+
+    #[test]
+    fn what_came_before_a_fault_is_delivered() {
+        let error = frame(&event(14, 13, &[field(3, b"no")]));
+        let bytes = [error.clone(), frame(b""), error].concat();
+        let (items, error) = run(ProtobufDecoder::new(), &bytes);
+        assert_eq!((items.len(), error.unwrap().event_index()), (1, Some(1)));
+        let mut decoder = ProtobufDecoder::new();
+        assert!(decoder.push(&bytes).is_err());
+        assert!(decoder.pop().is_some());
+        assert_eq!((decoder.push(&bytes), decoder.pop(), decoder.finish()), (Ok(()), None, Ok(())));
+    }
+
+    #[test]
+    fn t2_an_event_in_two_fields_of_one_envelope_is_merged() {
+        let envelope = [event(4, 3, &[field(2, b"a"), field(3, b"b")]), field(4, &field(2, b"c"))].concat();
+        assert_eq!(value(&envelope), json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "b"}));
+        // Open values in two pieces, too, at both levels.
+        let raw = |text: &str| field(3, &open::write_value(&serde_json::from_str(text).unwrap()));
+        let envelope = [
+            field(14, &field(1, &[&[8, 13][..], &raw(r#"{"a":1}"#)].concat())),
+            field(14, &field(1, &[raw(r#"{"b":2}"#), raw(r#"{"c":3}"#)].concat())),
+        ]
+        .concat();
+        assert_eq!(value(&envelope)["rawEvent"], json!({"a": 1, "b": 2, "c": 3}));
+    }
+
+    #[test]
+    fn t2_an_absent_string_is_empty_if_required_and_absent_if_not() {
+        assert_eq!(value(&event(1, 0, &[])), json!({"type": "TEXT_MESSAGE_START", "messageId": ""}));
+        assert_eq!(
+            value(&event(1, 0, &[field(3, b""), field(5, b"")])),
+            json!({"type": "TEXT_MESSAGE_START", "messageId": "", "role": "", "subagentRunId": ""})
+        );
+        // An absent open value stays absent: enforcement refuses the event.
+        assert_eq!(value(&event(7, 6, &[])), json!({"type": "STATE_SNAPSHOT"}));
+    }
+
+    #[test]
+    fn e3_what_has_a_name_that_is_not_known_is_left_to_enforcement() {
+        let unknown = [field(1, b"m"), field(2, b"narrator"), field(3, b"text")].concat();
+        assert_eq!(
+            value(&messages(&[unknown]))["messages"],
+            json!([{"id": "m", "role": "narrator", "content": "text"}])
+        );
+        let part = field(8, &field(1, &field(1, b"x")));
+        assert_eq!(
+            value(&messages(&[[field(2, b"narrator"), part.clone()].concat()]))["messages"],
+            json!([{"id": "", "role": "narrator", "content": [{"type": "text", "text": "x"}]}])
+        );
+        assert_eq!(
+            value(&event(13, 12, &[field(5, b"paused"), field(8, b"c")]))["outcome"],
+            json!({"type": "paused", "pendingToolCallIds": ["c"]})
+        );
+        assert_eq!(
+            value(&event(13, 12, &[field(5, b"interrupt")]))["outcome"],
+            json!({"type": "interrupt", "interrupts": []})
+        );
+        let stray = value(&event(13, 12, &[field(8, b"c")]));
+        assert_eq!((&stray["pendingToolCallIds"], stray.get("outcome")), (&json!(["c"]), None));
+        assert_eq!(
+            value(&event(
+                8,
+                7,
+                &[field(2, &[8, 9]), field(2, &[8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1])]
+            ))["delta"],
+            json!([{"op": "9", "path": ""}, {"op": "-1", "path": ""}])
+        );
+    }
+
+    #[test]
+    fn e3_a_content_part_without_a_name_is_dropped_with_a_warning() {
+        let known = field(8, &field(1, &field(1, b"x")));
+        let unknown = field(8, &field(6, b""));
+        let unknown_source = field(8, &field(2, &field(1, &field(4, b""))));
+        let user = [field(2, b"user"), known, unknown, unknown_source].concat();
+        let (items, error) = decode(&messages(&[field(2, b"user"), user.clone()]));
+        assert_eq!(error, None);
+        let paths: Vec<_> = items[..2]
+            .iter()
+            .map(|item| match item {
+                RawItem::Warning(warning) => (warning.rule, warning.event_type.as_str(), warning.path.as_str()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                (Rule::E3, "MESSAGES_SNAPSHOT", "/messages/1/content/1"),
+                (Rule::E3, "MESSAGES_SNAPSHOT", "/messages/1/content/2")
+            ]
+        );
+        let RawItem::Event { raw: Raw::Value(json), index: 0 } = &items[2] else { panic!("{items:?}") };
+        assert_eq!(json["messages"][1]["content"], json!([{"type": "text", "text": "x"}]));
+
+        let (items, _) = decode(&event(12, 11, &[field(5, &field(5, &user))]));
+        let RawItem::Warning(warning) = &items[0] else { panic!("{items:?}") };
+        assert_eq!(warning.path, "/input/messages/0/content/1");
+        let (items, _) = decode(&event(22, 21, &[field(7, b"")]));
+        let RawItem::Warning(warning) = &items[0] else { panic!("{items:?}") };
+        assert_eq!(warning.path, "/content/0");
+        // A media part without a source is another matter: the source is required.
+        assert_eq!(value(&event(22, 21, &[field(7, &field(2, b""))]))["content"], json!([{"type": "image"}]));
+    }
+
+    #[test]
+    fn t2_content_that_contradicts_itself_is_fatal() {
+        let (text, part, activity) = (field(3, b""), field(8, b""), field(13, b""));
+        let role = |role: &str| field(2, role.as_bytes());
+        for message in [
+            [role("user"), text.clone(), part.clone()],
+            [role("user"), activity.clone(), vec![]],
+            [role("assistant"), part.clone(), vec![]],
+            [role("assistant"), activity.clone(), text.clone()],
+            [role("activity"), text.clone(), vec![]],
+            [role("activity"), activity.clone(), part.clone()],
+            [role("narrator"), text.clone(), part.clone()],
+            [role("narrator"), part.clone(), activity.clone()],
+        ] {
+            let text = fault(&messages(&[message.concat()]));
+            assert!(text.ends_with("with two contents"), "{text}");
+        }
+        let text = fault(&event(22, 21, &[field(5, b""), field(7, b"")]));
+        assert!(text.ends_with("a result with both text and parts"), "{text}");
+        let two = [field(1, b""), field(2, b"")].concat();
+        assert!(fault(&event(22, 21, &[field(7, &two)])).ends_with("a union with more than one member"));
+        assert!(fault(&event(22, 21, &[field(7, &field(2, &field(1, &two)))])).ends_with("more than one member"));
+    }
+
+    #[test]
+    fn a_frame_beyond_the_limit_is_refused_before_it_is_held() {
+        let decoder = || ProtobufDecoder::new().with_limits(Limits { max_event_bytes: 100, ..Limits::default() });
+        let long = Format::Protobuf.encode(&StepStartedEvent::new("s".repeat(100)).into()).unwrap();
+        let short = Format::Protobuf.encode(&StepStartedEvent::new("s".repeat(80)).into()).unwrap();
+        let bytes = [short, long].concat();
+        for pieces in [vec![&bytes[..]], bytes.chunks(1).collect(), bytes.chunks(33).collect()] {
+            let (items, error) = run_in_pieces(decoder(), pieces);
+            assert_eq!(items.len(), 1);
+            assert_eq!(error.unwrap().to_string(), "event 1 is longer than 100 bytes");
+        }
+        let mut decoder = decoder();
+        assert!(decoder.push(&[0xff; 4]).is_err());
+        assert!(decoder.partial().len() <= 4);
+    }
+
+    #[test]
+    fn a_frame_that_would_be_too_long_as_json_is_refused_before_it_is_built() {
+        let limits = Limits { max_event_bytes: 10_000, ..Limits::default() };
+        let empty_messages = |count| frame(&messages(&vec![vec![]; count]));
+        // {"id":"","role":""} and a comma
+        assert_eq!(run(ProtobufDecoder::new().with_limits(limits), &empty_messages(499)).1, None);
+        let error = run(ProtobufDecoder::new().with_limits(limits), &empty_messages(500)).1;
+        assert_eq!(error.unwrap().to_string(), "event 0 is longer than 10000 bytes");
+    }
+
+    #[test]
+    fn e10_depth_is_a_limit() {
+        let nested = (0..600).fold(Value::Null, |inner, _| json!([inner]));
+        let frame = frame(&event(7, 6, &[field(2, &open::write_value(&nested))]));
+        let error = run(ProtobufDecoder::new(), &frame).1.unwrap();
+        assert_eq!(error.to_string(), "event 0 is nested deeper than 512 levels");
+        let limits = Limits { max_depth: 1000, ..Limits::default() };
+        assert_eq!(run(ProtobufDecoder::new().with_limits(limits), &frame).1, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused_in_bounded_memory(
+            pieces in proptest::collection::vec(
+                proptest::collection::vec(prop_oneof![any::<u8>(), 0u8..0x40, Just(0)], 0..40),
+                0..10,
+            ),
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8),
+        ) {
+            let limits = Limits { max_event_bytes: 32, ..Limits::default() };
+            let mut decoder = ProtobufDecoder::new().with_limits(limits);
+            for piece in &pieces {
+                let _ = decoder.push(piece);
+                prop_assert!(decoder.partial().len() < PREFIX + 32);
+            }
+            let bytes = pieces.concat();
+            prop_assert_eq!(
+                run(ProtobufDecoder::new().with_limits(limits), &bytes),
+                run_in_pieces(ProtobufDecoder::new().with_limits(limits), cut(&bytes, &cuts))
+            );
+        }
+
+        #[test]
+        fn p4_any_envelope_that_is_read_is_judged_without_panic(
+            number in 0u64..40,
+            event_type in 0u8..40,
+            fields in proptest::collection::vec((1u64..15, proptest::collection::vec(0u8..0x50, 0..12)), 0..6),
+        ) {
+            let fields: Vec<_> = fields.iter().map(|(number, bytes)| field(*number, bytes)).collect();
+            let (items, _) = decode(&event(number, event_type, &fields));
+            let mut enforcer = Enforcer::new();
+            for item in items {
+                let _ = enforcer.push(item);
+            }
+        }
+    }
 }

@@ -25,77 +25,100 @@ pub(super) fn object(occurrences: &[Vec<u8>], depth: usize) -> Result<Option<Val
     if occurrences.is_empty() {
         return Ok(None);
     }
-    let mut object = Map::new();
+    let mut object = None;
     for bytes in occurrences {
-        merge_struct(&mut object, bytes, depth)?;
+        merge_struct(object_in(&mut object), bytes, depth)?;
     }
-    Ok(Some(Value::Object(object)))
+    Ok(object)
 }
 
 /// Of several kinds in one `Value` the last counts; objects and lists that come in pieces add up.
+///
+/// This and the two below call each other once a level, so what they keep on the stack is little:
+/// whatever needs more is in a function of its own.
 fn merge_value(value: &mut Option<Value>, bytes: &[u8], depth: usize) -> Result<(), Fault> {
     let mut fields = Fields::of(bytes);
     while let Some(field) = fields.next()? {
-        *value = Some(match field {
-            (1, Field::Varint(_)) => Value::Null,
-            (2, Field::Fixed64(bits)) => Value::Number(number(f64::from_bits(bits))?),
-            (3, Field::Bytes(bytes)) => Value::String(text(bytes)?.to_owned()),
-            (4, Field::Varint(bit)) => Value::Bool(bit != 0),
-            (5, Field::Bytes(bytes)) => {
-                let mut object = match value.take() {
-                    Some(Value::Object(object)) => object,
-                    _ => Map::new(),
-                };
-                merge_struct(&mut object, bytes, depth)?;
-                Value::Object(object)
-            }
-            (6, Field::Bytes(bytes)) => {
-                let mut list = match value.take() {
-                    Some(Value::Array(list)) => list,
-                    _ => Vec::new(),
-                };
-                merge_list(&mut list, bytes, depth)?;
-                Value::Array(list)
-            }
-            // Unknown fields are ignored, as everywhere in protobuf.
-            _ => continue,
-        });
+        match field {
+            (5, Field::Bytes(bytes)) => merge_struct(object_in(value), bytes, depth)?,
+            (6, Field::Bytes(bytes)) => merge_list(list_in(value), bytes, depth)?,
+            scalar => merge_scalar(value, scalar)?,
+        }
     }
     Ok(())
 }
 
-fn merge_struct(object: &mut Map<String, Value>, bytes: &[u8], depth: usize) -> Result<(), Fault> {
-    let depth = depth.checked_sub(1).ok_or(Fault::TooDeep)?;
+fn merge_scalar(value: &mut Option<Value>, field: (u32, Field<'_>)) -> Result<(), Fault> {
+    *value = Some(match field {
+        (1, Field::Varint(_)) => Value::Null,
+        (2, Field::Fixed64(bits)) => Value::Number(number(f64::from_bits(bits))?),
+        (3, Field::Bytes(bytes)) => Value::String(text(bytes)?.to_owned()),
+        (4, Field::Varint(bit)) => Value::Bool(bit != 0),
+        // Unknown fields are ignored, as everywhere in protobuf.
+        _ => return Ok(()),
+    });
+    Ok(())
+}
+
+/// The object in a value, made if it is not one.
+fn object_in(value: &mut Option<Value>) -> Option<&mut Map<String, Value>> {
+    if !matches!(value, Some(Value::Object(_))) {
+        *value = Some(Value::Object(Map::new()));
+    }
+    value.as_mut().and_then(Value::as_object_mut)
+}
+
+/// The list in a value, made if it is not one.
+fn list_in(value: &mut Option<Value>) -> Option<&mut Vec<Value>> {
+    if !matches!(value, Some(Value::Array(_))) {
+        *value = Some(Value::Array(Vec::new()));
+    }
+    value.as_mut().and_then(Value::as_array_mut)
+}
+
+fn merge_struct(object: Option<&mut Map<String, Value>>, bytes: &[u8], depth: usize) -> Result<(), Fault> {
+    let (Some(object), Some(depth)) = (object, depth.checked_sub(1)) else { return Err(Fault::TooDeep) };
     let mut entries = Fields::of(bytes);
     while let Some(entry) = entries.next()? {
-        let (1, Field::Bytes(entry)) = entry else { continue };
-        let mut key = "";
-        let mut value = None;
-        let mut fields = Fields::of(entry);
-        while let Some(field) = fields.next()? {
-            match field {
-                (1, Field::Bytes(bytes)) => key = text(bytes)?,
-                (2, Field::Bytes(bytes)) => merge_value(&mut value, bytes, depth)?,
-                _ => {}
+        if let (1, Field::Bytes(entry)) = entry {
+            let mut value = None;
+            let mut fields = Fields::of(entry);
+            while let Some(field) = fields.next()? {
+                if let (2, Field::Bytes(bytes)) = field {
+                    merge_value(&mut value, bytes, depth)?;
+                }
             }
-        }
-        // A member without a value is none: JSON has no word for it.
-        if let Some(value) = value {
-            object.insert(key.to_owned(), value);
+            put(object, entry, value)?;
         }
     }
     Ok(())
 }
 
-fn merge_list(list: &mut Vec<Value>, bytes: &[u8], depth: usize) -> Result<(), Fault> {
-    let depth = depth.checked_sub(1).ok_or(Fault::TooDeep)?;
+/// Puts a member under the key of its entry. Without a value it is none: JSON has no word for it.
+fn put(object: &mut Map<String, Value>, entry: &[u8], value: Option<Value>) -> Result<(), Fault> {
+    let mut key = "";
+    let mut fields = Fields::of(entry);
+    while let Some(field) = fields.next()? {
+        if let (1, Field::Bytes(bytes)) = field {
+            key = text(bytes)?;
+        }
+    }
+    if let Some(value) = value {
+        object.insert(key.to_owned(), value);
+    }
+    Ok(())
+}
+
+fn merge_list(list: Option<&mut Vec<Value>>, bytes: &[u8], depth: usize) -> Result<(), Fault> {
+    let (Some(list), Some(depth)) = (list, depth.checked_sub(1)) else { return Err(Fault::TooDeep) };
     let mut elements = Fields::of(bytes);
     while let Some(element) = elements.next()? {
-        let (1, Field::Bytes(bytes)) = element else { continue };
-        let mut value = None;
-        merge_value(&mut value, bytes, depth)?;
-        // Its place counts, so it cannot just be left out.
-        list.push(value.unwrap_or_default());
+        if let (1, Field::Bytes(bytes)) = element {
+            let mut value = None;
+            merge_value(&mut value, bytes, depth)?;
+            // Its place counts, so one without content cannot just be left out.
+            list.push(value.unwrap_or_default());
+        }
     }
     Ok(())
 }

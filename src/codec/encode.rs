@@ -1,0 +1,131 @@
+//! The way back out.
+
+use super::Format;
+use crate::error::{Error, Malformed};
+use crate::event::Event;
+use crate::item::Item;
+use crate::machine::Machine;
+use crate::rule::Rule;
+
+/// Writes events as bytes.
+///
+/// In: items or events, best behind verification: what goes out is then what the protocol allows,
+/// chunks expanded. Out, for each event: one piece, as [`Format::encode`] has it. Warnings are not
+/// written; they have been logged.
+///
+/// # Errors
+/// Those of [`Format::encode`].
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::Event;
+/// use ag_ui_stream::codec::{Encoder, Format};
+/// use ag_ui_stream::event::RunErrorEvent;
+///
+/// let mut encoder = Encoder::new(Format::JsonLines);
+/// encoder.push(Event::from(RunErrorEvent::new("overloaded")))?;
+/// assert_eq!(encoder.pop().unwrap(), b"{\"type\":\"RUN_ERROR\",\"message\":\"overloaded\"}\n");
+/// # Ok::<(), ag_ui_stream::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    format: Format,
+    events: u64,
+    ready: Option<Vec<u8>>,
+}
+
+impl Encoder {
+    /// An encoder to this format.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        Self { format, events: 0, ready: None }
+    }
+
+    /// The format that it writes.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How many events came so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Takes the next item. What the one before gave is to be popped first.
+    ///
+    /// # Errors
+    /// Those of [`Format::encode`].
+    pub fn push(&mut self, input: impl Into<Item>) -> Result<(), Error> {
+        Machine::push(self, input)
+    }
+
+    /// The bytes of the event, if it was one.
+    pub fn pop(&mut self) -> Option<Vec<u8>> {
+        self.ready.take()
+    }
+}
+
+impl<I: Into<Item>> Machine<I> for Encoder {
+    type Output = Vec<u8>;
+
+    fn push(&mut self, input: I) -> Result<(), Error> {
+        if let Item::Event(indexed) = input.into() {
+            let index = indexed.index().unwrap_or(self.events);
+            self.events += 1;
+            self.ready = Some(encode(self.format, &indexed.event, index)?);
+        }
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        self.ready.take()
+    }
+
+    fn ready(&self) -> usize {
+        usize::from(self.ready.is_some())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::new();
+    match format {
+        #[cfg(feature = "sse")]
+        Format::Sse => {
+            out.extend_from_slice(b"data: ");
+            write_json(event, index, &mut out)?;
+            out.extend_from_slice(b"\n\n");
+        }
+        #[cfg(feature = "json-lines")]
+        Format::JsonLines => {
+            write_json(event, index, &mut out)?;
+            out.push(b'\n');
+        }
+        #[cfg(feature = "protobuf")]
+        Format::Protobuf => super::protobuf::write(event, index, &mut out)?,
+    }
+    Ok(out)
+}
+
+/// JSON without line ends: those in strings are escaped.
+#[cfg(any(feature = "sse", feature = "json-lines"))]
+fn write_json(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+    serde_json::to_writer(out, event).map_err(|error| unwritable(event, index, &error))
+}
+
+pub(super) fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
+    Malformed {
+        rule: Rule::E9,
+        event: index,
+        event_type: Some(event.event_type()),
+        path: String::new(),
+        expected: "an event that can be written as JSON".into(),
+        found: error.to_string(),
+    }
+    .into()
+}

@@ -1,0 +1,112 @@
+//! The formats by name.
+
+use crate::error::Error;
+use crate::event::Event;
+
+/// A way to write events as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Server-sent events: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse>.
+    #[cfg(feature = "sse")]
+    Sse,
+    /// JSON Lines: <https://jsonlines.org>.
+    #[cfg(feature = "json-lines")]
+    JsonLines,
+    /// Length-prefixed protobuf:
+    /// <https://docs.ag-ui.com/spec/1.0/basic/transports/http-protobuf>.
+    #[cfg(feature = "protobuf")]
+    Protobuf,
+}
+
+impl Format {
+    /// The media type, for a `Content-Type`.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            #[cfg(feature = "sse")]
+            Format::Sse => "text/event-stream",
+            #[cfg(feature = "json-lines")]
+            Format::JsonLines => "application/x-ndjson",
+            #[cfg(feature = "protobuf")]
+            Format::Protobuf => "application/vnd.ag-ui.event+proto",
+        }
+    }
+
+    /// The format of a `Content-Type`; `None` for one that is none of these, or whose feature is
+    /// off.
+    ///
+    /// Parameters such as a charset and the case of letters do not matter. JSON Lines go by
+    /// several names, none of them registered.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::codec::Format;
+    ///
+    /// assert_eq!(Format::from_content_type("text/event-stream; charset=utf-8"), Some(Format::Sse));
+    /// assert_eq!(Format::from_content_type("text/html"), None);
+    /// ```
+    #[must_use]
+    pub fn from_content_type(content_type: &str) -> Option<Self> {
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        let is = |media_type: &str| essence.eq_ignore_ascii_case(media_type);
+        match () {
+            #[cfg(feature = "sse")]
+            () if is(Format::Sse.media_type()) => Some(Format::Sse),
+            #[cfg(feature = "json-lines")]
+            () if ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"]
+                .into_iter()
+                .any(is) =>
+            {
+                Some(Format::JsonLines)
+            }
+            #[cfg(feature = "protobuf")]
+            () if is(Format::Protobuf.media_type()) => Some(Format::Protobuf),
+            () => None,
+        }
+    }
+
+    /// An event as bytes, framed: an SSE event with its blank line, a line with its LF, a frame
+    /// with its length.
+    ///
+    /// JSON is written in one line, absent fields left out, whatever the event's strings hold.
+    /// Protobuf is wire-compatible with npm `@ag-ui/proto` 1.0.0, and has no room for everything
+    /// that JSON has: further members of a patch operation are left out, an empty list that may be
+    /// absent becomes absent and an absent list of a run's input empty, and numbers in open values
+    /// become doubles.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] (rule E9) for an event that JSON cannot hold, which one that was
+    /// enforced never is; [`Error::LimitExceeded`] for a protobuf frame of more than 4 GiB.
+    ///
+    /// # Cost
+    /// JSON: one pass over the event, into memory of its own. Protobuf: two copies of the event on
+    /// the way.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::codec::Format;
+    /// use ag_ui_stream::event::StepStartedEvent;
+    ///
+    /// let bytes = Format::Sse.encode(&StepStartedEvent::new("two\nlines").into())?;
+    /// assert_eq!(bytes, b"data: {\"type\":\"STEP_STARTED\",\"stepName\":\"two\\nlines\"}\n\n");
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    pub fn encode(self, event: &Event) -> Result<Vec<u8>, Error> {
+        super::encode::encode(self, event, 0)
+    }
+
+    /// Bytes between two events that mean nothing, to keep a connection open; `None` where the
+    /// format has none.
+    #[must_use]
+    pub const fn keep_alive(self) -> Option<&'static [u8]> {
+        match self {
+            #[cfg(feature = "sse")]
+            Format::Sse => Some(b":\n\n"),
+            #[cfg(feature = "json-lines")]
+            Format::JsonLines => None,
+            #[cfg(feature = "protobuf")]
+            Format::Protobuf => None,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Agents: as objects, as closures, as recordings.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageChunkEvent};
+use ag_ui_stream::message::{Message, UserMessage};
+use ag_ui_stream::{
+    Agent, AgentError, AgentExt, BoxError, Error, Event, EventStreamExt, Raw, RawEventStream, Replay, RunAgentInput,
+    agent_fn,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::json;
+
+const STARTED: &str = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#;
+const FINISHED: &str = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#;
+
+fn input() -> RunAgentInput {
+    RunAgentInput::new("t", "r", [])
+}
+
+/// An agent that says what it was told.
+fn echo() -> impl Agent {
+    agent_fn(|input| async move {
+        let mut chunk = TextMessageChunkEvent::new();
+        chunk.message_id = Some("answer".into());
+        chunk.delta = input.messages.last().and_then(Message::text).map(|text| text.to_string());
+        Ok(stream::iter([
+            Event::from(RunStartedEvent::new(input.thread_id.clone(), input.run_id.clone())),
+            chunk.into(),
+            RunFinishedEvent::new(input.thread_id, input.run_id).into(),
+        ]))
+    })
+}
+
+#[tokio::test]
+async fn agents_are_objects() {
+    let shared: Arc<dyn Agent> = Arc::new(echo());
+    let agents: Vec<Box<dyn Agent>> = vec![
+        Box::new(Replay::new([STARTED, FINISHED])),
+        Box::new(echo()),
+        Box::new(|_: RunAgentInput| async { Ok(stream::iter([Ok::<_, io::Error>(STARTED), Ok(FINISHED)])) }),
+        Box::new(Arc::clone(&shared)),
+    ];
+    for agent in &agents {
+        let events: Vec<Event> = agent.events(input()).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(events[0], RunStartedEvent::new("t", "r").into());
+        assert_eq!(events.last(), Some(&RunFinishedEvent::new("t", "r").into()));
+    }
+}
+
+#[tokio::test]
+async fn what_takes_an_agent_takes_an_object() {
+    async fn count(agent: impl Agent) -> usize {
+        agent.events(input()).await.unwrap().count().await
+    }
+    let boxed: Box<dyn Agent> = Box::new(Replay::new([STARTED, FINISHED]));
+    assert_eq!(count(&*boxed).await, 2);
+    assert_eq!(count(boxed).await, 2);
+    assert_eq!(count(Arc::new(Replay::new([STARTED, FINISHED]))).await, 2);
+    assert_eq!(count(Arc::new(echo()) as Arc<dyn Agent>).await, 4);
+}
+
+#[tokio::test]
+async fn an_agent_runs_in_another_task() {
+    let agent: Arc<dyn Agent> = Arc::new(echo());
+    let runs = (0..4).map(|_| {
+        let agent = Arc::clone(&agent);
+        tokio::spawn(async move { agent.updates(input()).await?.try_collect::<Vec<_>>().await })
+    });
+    for run in futures::future::join_all(runs).await {
+        assert_eq!(run.unwrap().unwrap().len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn the_conversation_begins_with_the_input() {
+    let mut input = RunAgentInput::new("t", "r", [Message::User(UserMessage::new("q", "Say this."))]);
+    input.state = Some(json!({"count": 1}));
+    let last = echo().updates(input.clone()).await.unwrap().try_fold(None, |_, update| async { Ok(Some(update)) });
+    let last = last.await.unwrap().unwrap();
+    let ids: Vec<_> = last.snapshot().messages().iter().map(|message| message.id().as_str()).collect();
+    assert_eq!(ids, ["q", "answer"]);
+    assert_eq!(last.snapshot().message("answer").unwrap().text().unwrap(), "Say this.");
+    assert_eq!(last.snapshot().state(), &json!({"count": 1}));
+
+    let changes: Vec<_> = echo().snapshots(input).await.unwrap().try_collect().await.unwrap();
+    assert!(changes[0].snapshot().message("q").is_some());
+    assert_eq!(changes.last().unwrap().snapshot(), last.snapshot());
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_start_and_one_that_breaks_off_are_errors_of_the_source() {
+    let down = Replay::unreachable(io::Error::new(io::ErrorKind::ConnectionRefused, "refused"));
+    let error = down.events(input()).await.unwrap_err();
+    let Error::Source(error) = error else { panic!("{error:?}") };
+    assert_eq!(error.downcast_ref::<io::Error>().unwrap().kind(), io::ErrorKind::ConnectionRefused);
+
+    let breaks = Replay::new([STARTED]).failing("reset");
+    for _ in 0..2 {
+        let mut updates = breaks.updates(input()).await.unwrap();
+        assert!(updates.next().await.unwrap().is_ok());
+        let error = updates.next().await.unwrap().unwrap_err();
+        assert!(matches!(&error, Error::Source(error) if error.to_string() == "reset"));
+        assert!(updates.next().await.is_none());
+        assert_eq!(updates.machine().snapshot().run().unwrap().outcome.as_str(), "truncated");
+    }
+}
+
+#[tokio::test]
+async fn errors_of_a_closure_s_stream_keep_their_type() {
+    let agent = agent_fn(|_| async {
+        Ok(stream::iter([Ok(STARTED), Err(io::Error::new(io::ErrorKind::TimedOut, "too slow"))]))
+    });
+    let raw: Vec<_> = agent.run(input()).await.unwrap().collect().await;
+    assert_eq!(*raw[0].as_ref().unwrap(), Raw::Text(STARTED.to_owned()));
+    let error = raw[1].as_ref().unwrap_err();
+    assert_eq!(error.downcast_ref::<io::Error>().unwrap().kind(), io::ErrorKind::TimedOut);
+    assert!(error.get_ref().is::<io::Error>());
+}
+
+#[test]
+fn an_agent_error_is_transparent() {
+    #[derive(Debug)]
+    struct Outer(io::Error);
+
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("outer")
+        }
+    }
+
+    impl std::error::Error for Outer {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    let error = AgentError::new(Outer(io::Error::other("inner")));
+    let again = AgentError::new(BoxError::from(error.clone()));
+    assert!(again.downcast_ref::<Outer>().is_some(), "not wrapped twice");
+
+    let whole: Error<AgentError> = Error::Source(error);
+    let chain: Vec<String> = std::iter::successors(Some(&whole as &dyn std::error::Error), |error| error.source())
+        .map(|e| e.to_string())
+        .collect();
+    assert_eq!(chain, ["the source failed: outer", "outer", "inner"]);
+    assert_eq!(AgentError::from("text").to_string(), "text");
+}
+
+#[tokio::test]
+async fn to_drop_the_stream_is_to_give_up_the_run() {
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&dropped);
+    let agent = agent_fn(move |_| {
+        let guard = Counted(Arc::clone(&counter));
+        async move {
+            Ok(stream::iter([STARTED]).chain(stream::pending()).inspect(move |_| {
+                let _ = &guard;
+            }))
+        }
+    });
+    let mut updates = agent.updates(input()).await.unwrap();
+    assert!(updates.next().await.unwrap().is_ok());
+    assert_eq!(dropped.load(Ordering::SeqCst), 0);
+    drop(updates);
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn agents_can_be_built_on_agents() {
+    /// Leaves out what the application need not see.
+    struct Quiet<A>(A);
+
+    #[async_trait::async_trait]
+    impl<A: Agent> Agent for Quiet<A> {
+        async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+            let events = self.0.run(input).await?;
+            let is_loud = |raw: &Raw| matches!(raw, Raw::Text(text) if text.contains("CUSTOM"));
+            Ok(events.try_filter(move |raw| std::future::ready(!is_loud(raw))).boxed())
+        }
+    }
+
+    let agent = Quiet(Replay::new([STARTED, r#"{"type":"CUSTOM","name":"n","value":0}"#, FINISHED]));
+    assert_eq!(agent.events(input()).await.unwrap().count().await, 2);
+    let raw: RawEventStream = agent.run(input()).await.unwrap();
+    assert_eq!(raw.items().count().await, 2);
+}

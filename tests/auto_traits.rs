@@ -1,0 +1,181 @@
+//! What is `Send`, `Sync`, `Unpin` and `Debug`, and where that depends on the source.
+
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::marker::PhantomPinned;
+use std::rc::Rc;
+
+use ag_ui_stream::machine::{
+    Assembler, Enforcer, EventPipeline, Expander, Pipeline, PipelineBuilder, Strictness, Verifier,
+};
+use ag_ui_stream::snapshot::{Changed, Snapshot, Update};
+use ag_ui_stream::stream::{
+    Assemble, Compat, Enforce, Events, Expand, Items, ReuniteError, Reunited, Snapshots, SplitEvents, SplitSnapshots,
+    Through, Updates, Verify,
+};
+use ag_ui_stream::{
+    Agent, AgentError, Error, Event, EventStreamExt, Indexed, Item, Raw, RawEventStream, RawItem, Replay,
+};
+use futures::stream::{self, FusedStream, Iter};
+
+/// Asserts that a type has all of these.
+macro_rules! is {
+    ($($type:ty: $($bound:path),+;)*) => {
+        const _: () = {
+            $({
+                const fn check<T: ?Sized>() where $(T: $bound),+ {}
+                check::<$type>();
+            })*
+        };
+    };
+}
+
+/// Asserts that a type has none of these: with any of them, `Which` would be ambiguous.
+macro_rules! is_not {
+    ($($type:ty: $($bound:path),+;)*) => {
+        const _: () = {
+            $($({
+                trait Either<Which> {
+                    fn check() {}
+                }
+                struct Has;
+                impl<T: ?Sized> Either<()> for T {}
+                impl<T: ?Sized + $bound> Either<Has> for T {}
+                let _ = <$type as Either<_>>::check;
+            })+)*
+        };
+    };
+}
+
+/// A source that is all of them.
+type Good = Iter<std::vec::IntoIter<String>>;
+/// Neither `Send` nor `Sync`.
+struct Local(#[allow(dead_code, reason = "for its type")] Rc<()>);
+/// Neither `Unpin` nor `Debug`.
+struct Pinned(#[allow(dead_code, reason = "for its type")] PhantomPinned);
+
+/// For each combinator that holds a source: as its source is; `Debug` whatever the source.
+macro_rules! as_its_source_is {
+    ($($name:ident$(<$machine:ty>)?),*) => {
+        is! { $(
+            $name<Good $(, $machine)?>: Send, Unpin, Debug;
+            $name<Local $(, $machine)?>: Unpin, Debug;
+            $name<Pinned $(, $machine)?>: Send, Debug;
+            $name<RawEventStream $(, $machine)?>: Send, Unpin, Debug;
+        )* }
+        is_not! { $(
+            $name<Local $(, $machine)?>: Send, Sync;
+            $name<Pinned $(, $machine)?>: Unpin;
+        )* }
+    };
+}
+
+as_its_source_is!(Compat, Enforce, Expand, Verify, Assemble, Items, Events, Updates, Snapshots, Through<Verifier>);
+
+is! {
+    Enforce<Good>: Sync;
+    Expand<Good>: Sync;
+    Verify<Good>: Sync;
+    Assemble<Good>: Sync;
+    Through<Good, Verifier>: Sync;
+
+    // The halves box the source, and share it under a lock.
+    SplitEvents<Good, Infallible>: Send, Sync, Unpin, Debug;
+    SplitSnapshots<Good, Infallible>: Send, Sync, Unpin, Debug;
+    SplitEvents<Pinned, Infallible>: Send, Sync, Unpin, Debug;
+    SplitSnapshots<Pinned, Infallible>: Send, Sync, Unpin, Debug;
+    SplitEvents<Updates<RawEventStream>, AgentError>: Send, Sync, Unpin, Debug;
+    SplitSnapshots<Updates<RawEventStream>, AgentError>: Send, Sync, Unpin, Debug;
+    SplitEvents<Local, Infallible>: Unpin, Debug;
+    Reunited<Good, Infallible>: Send, Debug;
+    ReuniteError<Good, Infallible>: Send, Sync, Unpin, Debug, std::error::Error;
+
+    Replay: Send, Sync, Unpin, Debug, Clone, Agent;
+    RawEventStream: Send, Unpin;
+    dyn Agent: Send, Sync, Agent;
+    Box<dyn Agent>: Send, Sync, Unpin, Agent;
+    AgentError: Send, Sync, Unpin, Debug, Clone, std::error::Error;
+    Error: Send, Sync, Unpin, Debug, Clone, PartialEq, std::error::Error;
+    Error<AgentError>: Send, Sync, Unpin, Debug, Clone, std::error::Error;
+    Error<std::io::Error>: Send, Sync, Unpin, Debug, std::error::Error;
+
+    Event: Send, Sync, Unpin, Debug, Clone, PartialEq;
+    Item: Send, Sync, Unpin, Debug, Clone, PartialEq;
+    Indexed: Send, Sync, Unpin, Debug, Clone, PartialEq;
+    Raw: Send, Sync, Unpin, Debug, Clone, PartialEq;
+    RawItem: Send, Sync, Unpin, Debug, Clone, PartialEq;
+    Snapshot: Send, Sync, Unpin, Debug, Clone, PartialEq, Default;
+    Update: Send, Sync, Unpin, Debug, Clone;
+    Changed: Send, Sync, Unpin, Debug, Clone;
+
+    Enforcer: Send, Sync, Unpin, Debug, Default;
+    Expander: Send, Sync, Unpin, Debug, Default;
+    Verifier: Send, Sync, Unpin, Debug, Default;
+    Assembler: Send, Sync, Unpin, Debug, Default;
+    ag_ui_stream::machine::Compat: Send, Unpin, Debug, Default;
+    Pipeline: Send, Unpin, Debug, Default;
+    EventPipeline: Send, Unpin, Debug, Default;
+    PipelineBuilder: Send, Unpin, Debug, Default;
+    Strictness: Send, Sync, Unpin, Debug, Default, Clone;
+}
+
+is_not! {
+    SplitEvents<Local, Infallible>: Send, Sync;
+    SplitSnapshots<Local, Infallible>: Send, Sync;
+    // An error that is shared between two tasks has to be `Sync`.
+    SplitEvents<Good, std::cell::Cell<u8>>: Send, Sync;
+    SplitEvents<Good, Infallible>: Clone;
+    RawEventStream: Sync;
+}
+
+#[test]
+fn every_combinator_is_fused_over_any_source() {
+    fn fused<S: FusedStream>(_: S) {}
+    let text = || stream::iter(["{}"]);
+    let events = || stream::iter(Vec::<Event>::new());
+    fused(text().compat());
+    fused(text().enforce());
+    fused(events().expand());
+    fused(events().verify());
+    fused(events().assemble());
+    fused(events().through(Verifier::new()));
+    fused(text().items());
+    fused(text().events());
+    fused(text().updates());
+    fused(text().snapshots());
+    let (events, snapshots) = text().split_updates();
+    fused(events);
+    fused(snapshots);
+}
+
+/// The usual traits can all be imported beside this crate's, and no call is ambiguous.
+#[test]
+fn no_method_collides_with_the_usual_traits() {
+    #[allow(unused_imports, reason = "to be in the way")]
+    use futures::{SinkExt as _, StreamExt as _, TryStreamExt as _};
+    use tokio_stream::StreamExt as _;
+
+    let text = || stream::iter(["{}"]);
+    let events = || stream::iter(Vec::<Event>::new());
+    drop(text().compat());
+    drop(text().enforce());
+    drop(events().expand());
+    drop(events().verify());
+    drop(events().assemble().split());
+    drop(events().through(Verifier::new()));
+    drop(text().items());
+    drop(text().events());
+    drop(text().updates().split());
+    drop(text().snapshots());
+    drop(text().split_updates());
+}
+
+#[test]
+fn a_boxed_source_can_be_shown() {
+    let boxed: RawEventStream = Box::pin(stream::empty());
+    let shown = format!("{:?}", boxed.updates());
+    assert!(shown.starts_with("Updates { machine: Pipeline {"), "{shown}");
+    let (events, snapshots) = stream::iter(["{}"]).split_updates();
+    assert_eq!(format!("{events:?}"), "SplitEvents { is_terminated: false, .. }");
+    assert_eq!(format!("{snapshots:?}"), "SplitSnapshots { is_terminated: false, .. }");
+}

@@ -1,0 +1,516 @@
+//! Two streams from one.
+
+#[path = "support/stream.rs"]
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use ag_ui_stream::event::{
+    CustomEvent, RunFinishedEvent, RunStartedEvent, TextMessageContentEvent, TextMessageEndEvent, TextMessageStartEvent,
+};
+use ag_ui_stream::stream::{SplitEvents, SplitSnapshots, split, split_with_capacity};
+use ag_ui_stream::{Error, Event, EventStreamExt};
+use futures::stream::FusedStream;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use proptest::prelude::*;
+use support::{Broken, Remote, Script, Step, gives, script};
+use tokio_test::{assert_pending, assert_ready, task};
+
+type Source = ag_ui_stream::stream::Assemble<Script<Event>>;
+type Halves = (
+    task::Spawn<SplitEvents<Source, std::convert::Infallible>>,
+    task::Spawn<SplitSnapshots<Source, std::convert::Infallible>>,
+);
+
+fn started() -> Event {
+    RunStartedEvent::new("t", "r").into()
+}
+
+fn open(id: &str) -> Event {
+    TextMessageStartEvent::new(id).into()
+}
+
+fn delta(id: &str, text: &str) -> Event {
+    TextMessageContentEvent::new(id, text).into()
+}
+
+fn nothing() -> Event {
+    CustomEvent::new("nothing", serde_json::Value::Null).into()
+}
+
+fn finished() -> Event {
+    RunFinishedEvent::new("t", "r").into()
+}
+
+/// A run with a message of this many deltas.
+fn run(deltas: usize) -> Vec<Event> {
+    let mut events = vec![started(), open("m")];
+    events.extend((0..deltas).map(|_| delta("m", "x")));
+    events.extend([TextMessageEndEvent::new("m").into(), finished()]);
+    events
+}
+
+fn halves(source: Script<Event>, capacity: usize) -> Halves {
+    let (events, snapshots) = split_with_capacity(source.assemble(), capacity);
+    (task::spawn(events), task::spawn(snapshots))
+}
+
+fn text(snapshot: &ag_ui_stream::snapshot::Snapshot) -> String {
+    snapshot.message("m").and_then(|message| message.text()).map_or_else(String::new, |text| text.to_string())
+}
+
+#[test]
+fn the_snapshots_half_skips_to_the_newest_and_keeps_the_marks() {
+    let (source, _) = gives([started(), open("m"), delta("m", "a"), delta("m", "b"), nothing()]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    for _ in 0..2 {
+        assert!(assert_ready!(events.poll_next()).unwrap().is_ok());
+    }
+    let changed = assert_ready!(snapshots.poll_next()).unwrap().unwrap();
+    assert_eq!(text(changed.snapshot()), "ab", "what the source has ready is taken into account");
+    assert_eq!(changed.message().unwrap().id(), "m");
+    assert!(changed.changed_run());
+    assert!(!changed.changed_state());
+    for expected in [delta("m", "a"), delta("m", "b"), nothing()] {
+        assert_eq!(assert_ready!(events.poll_next()).unwrap().unwrap().into_event(), Some(expected));
+    }
+    assert!(assert_ready!(events.poll_next()).is_none());
+    assert!(assert_ready!(snapshots.poll_next()).is_none());
+}
+
+#[test]
+fn marks_of_different_messages_are_several() {
+    let (source, _) = gives([open("m"), open("n"), delta("m", "a"), delta("n", "b")]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    while assert_ready!(events.poll_next()).is_some() {}
+    let changed = assert_ready!(snapshots.poll_next()).unwrap().unwrap();
+    assert!(changed.changed_messages());
+    assert!(changed.message().is_none());
+}
+
+#[test]
+fn the_latest_snapshots_never_hold_the_events_back() {
+    let (source, _) = gives(run(1000));
+    let (mut events, mut snapshots) = halves(source, 2);
+    let mut count = 0;
+    while assert_ready!(events.poll_next()).is_some() {
+        count += 1;
+    }
+    assert_eq!(count, 1004);
+    assert_eq!(text(assert_ready!(snapshots.poll_next()).unwrap().unwrap().snapshot()).len(), 1000);
+    assert!(assert_ready!(snapshots.poll_next()).is_none());
+}
+
+#[test]
+fn the_snapshots_half_waits_where_events_pile_up() {
+    let (source, _) = gives(run(10));
+    let (mut events, mut snapshots) = halves(source, 4);
+    let first = assert_ready!(snapshots.poll_next()).unwrap().unwrap();
+    assert_eq!(text(first.snapshot()), "xx", "four events were taken");
+    assert_pending!(snapshots.poll_next());
+    assert!(!snapshots.is_woken());
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(snapshots.is_woken(), "there is room for one");
+    let second = assert_ready!(snapshots.poll_next()).unwrap().unwrap();
+    assert_eq!(text(second.snapshot()), "xxx");
+    assert_pending!(snapshots.poll_next());
+    drop(events);
+    assert!(snapshots.is_woken(), "nobody waits for events any more");
+    let last = assert_ready!(snapshots.poll_next()).unwrap().unwrap();
+    assert_eq!(text(last.snapshot()), "x".repeat(10));
+    assert!(last.message().is_some());
+    assert!(assert_ready!(snapshots.poll_next()).is_none());
+}
+
+#[test]
+fn every_snapshot_holds_the_events_back() {
+    let (source, _) = gives(run(10));
+    let (events, snapshots) = split_with_capacity(source.assemble(), 3);
+    let mut snapshots = task::spawn(snapshots.every());
+    let mut events = task::spawn(events);
+    for _ in 0..3 {
+        assert!(assert_ready!(events.poll_next()).is_some());
+    }
+    assert_pending!(events.poll_next());
+    assert!(!events.is_woken());
+    assert!(assert_ready!(snapshots.poll_next()).is_some());
+    assert!(events.is_woken());
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert_pending!(events.poll_next());
+    let mut snapshots = task::spawn(snapshots.into_inner().latest());
+    assert!(events.is_woken());
+    for _ in 0..10 {
+        assert!(assert_ready!(events.poll_next()).is_some());
+    }
+    assert!(assert_ready!(events.poll_next()).is_none());
+    assert_eq!(text(assert_ready!(snapshots.poll_next()).unwrap().unwrap().snapshot()).len(), 10);
+    assert!(assert_ready!(snapshots.poll_next()).is_none());
+}
+
+#[test]
+fn every_snapshot_waiting_is_released_when_its_half_is_dropped() {
+    let (source, _) = gives(run(10));
+    let (events, snapshots) = split_with_capacity(source.assemble(), 1);
+    let snapshots = snapshots.every();
+    let mut events = task::spawn(events);
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert_pending!(events.poll_next());
+    drop(snapshots);
+    assert!(events.is_woken());
+    for _ in 0..13 {
+        assert!(assert_ready!(events.poll_next()).is_some());
+    }
+    assert!(assert_ready!(events.poll_next()).is_none());
+}
+
+#[test]
+fn a_half_is_woken_by_what_the_other_drives() {
+    let (source, remote) = script([Step::Park, Step::Give(started()), Step::Park, Step::Give(nothing()), Step::Park]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    assert_pending!(snapshots.poll_next());
+    assert_pending!(events.poll_next());
+    remote.wake();
+    assert!(events.is_woken() && snapshots.is_woken(), "whoever comes first drives");
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(assert_ready!(snapshots.poll_next()).is_some());
+    assert_pending!(snapshots.poll_next());
+    assert_pending!(events.poll_next());
+    remote.wake();
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert_pending!(snapshots.poll_next());
+    remote.wake();
+    assert!(assert_ready!(events.poll_next()).is_none());
+    assert!(snapshots.is_woken(), "of the end");
+    assert!(assert_ready!(snapshots.poll_next()).is_none());
+}
+
+#[test]
+fn a_half_is_woken_by_what_the_other_finds_unasked() {
+    let (source, remote) = script([
+        Step::Park,
+        Step::Give(nothing()),
+        Step::Park,
+        Step::Give(started()),
+        Step::Park,
+        Step::Give(nothing()),
+    ]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    assert_pending!(events.poll_next());
+    remote.unpark();
+    assert_pending!(snapshots.poll_next());
+    assert!(events.is_woken(), "an event is there, though no snapshot");
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert_pending!(events.poll_next());
+    assert_pending!(snapshots.poll_next());
+    remote.unpark();
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(snapshots.is_woken(), "a snapshot is there");
+    assert!(assert_ready!(snapshots.poll_next()).is_some());
+    assert_pending!(snapshots.poll_next());
+    remote.unpark();
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(!snapshots.is_woken(), "nothing changed");
+    assert!(assert_ready!(events.poll_next()).is_none());
+    assert!(snapshots.is_woken(), "of the end");
+}
+
+#[test]
+fn the_source_wakes_both_whichever_was_polled_last() {
+    for events_last in [false, true] {
+        let (source, remote) = script([Step::Park, Step::Give(started())]);
+        let (mut events, mut snapshots) = halves(source, 8);
+        if events_last {
+            assert_pending!(snapshots.poll_next());
+            assert_pending!(events.poll_next());
+        } else {
+            assert_pending!(events.poll_next());
+            assert_pending!(snapshots.poll_next());
+        }
+        // The one that was polled last goes away; the other has to be woken all the same.
+        if events_last {
+            drop(events);
+            remote.wake();
+            assert!(snapshots.is_woken());
+            assert!(assert_ready!(snapshots.poll_next()).is_some());
+        } else {
+            drop(snapshots);
+            remote.wake();
+            assert!(events.is_woken());
+            assert!(assert_ready!(events.poll_next()).is_some());
+        }
+    }
+}
+
+#[test]
+fn a_half_that_was_given_something_is_not_woken_for_nothing() {
+    let (source, _) = gives(run(1));
+    let (mut events, mut snapshots) = halves(source, 8);
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(assert_ready!(snapshots.poll_next()).is_some());
+    assert!(!events.is_woken(), "it does not wait");
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(!snapshots.is_woken(), "it does not wait");
+}
+
+#[test]
+fn both_halves_end_with_the_error() {
+    let (source, remote) = gives([Ok(started()), Err(Error::Source(Broken)), Ok(nothing())]);
+    let (events, snapshots) = source.assemble().split();
+    let (mut events, mut snapshots) = (task::spawn(events), task::spawn(snapshots));
+    assert!(assert_ready!(snapshots.poll_next()).unwrap().is_ok());
+    assert!(remote.is_dropped());
+    let error: Arc<Error<Broken>> = assert_ready!(snapshots.poll_next()).unwrap().unwrap_err();
+    assert_eq!(*error, Error::Source(Broken));
+    assert!(assert_ready!(snapshots.poll_next()).is_none());
+    assert!(assert_ready!(events.poll_next()).unwrap().is_ok());
+    assert!(Arc::ptr_eq(&error, &assert_ready!(events.poll_next()).unwrap().unwrap_err()));
+    assert!(assert_ready!(events.poll_next()).is_none());
+}
+
+#[test]
+fn a_truncated_stream_is_no_success_for_either_half() {
+    let (source, _) = gives([r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#]);
+    let (mut events, mut snapshots) = source.split_updates();
+    let (mut events, mut snapshots) = (task::spawn(&mut events), task::spawn(&mut snapshots));
+    assert!(assert_ready!(events.poll_next()).unwrap().is_ok());
+    assert!(assert_ready!(events.poll_next()).unwrap().unwrap_err().is_truncated());
+    assert!(assert_ready!(snapshots.poll_next()).unwrap().is_ok());
+    assert!(assert_ready!(snapshots.poll_next()).unwrap().unwrap_err().is_truncated());
+}
+
+#[test]
+fn a_source_that_panics_in_one_task_is_truncated_for_the_other() {
+    let (source, _) = script([Step::Give(started()), Step::Panic]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert!(catch_unwind(AssertUnwindSafe(|| events.poll_next())).is_err());
+    drop(events);
+    assert!(assert_ready!(snapshots.poll_next()).unwrap().is_ok());
+    assert!(assert_ready!(snapshots.poll_next()).unwrap().unwrap_err().is_truncated());
+    assert!(assert_ready!(snapshots.poll_next()).is_none());
+}
+
+#[test]
+fn a_panic_wakes_the_half_that_waits() {
+    let (source, remote) = script([Step::Park, Step::Panic]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    assert_pending!(snapshots.poll_next());
+    remote.unpark();
+    assert!(catch_unwind(AssertUnwindSafe(|| events.poll_next())).is_err());
+    assert!(snapshots.is_woken());
+    assert!(assert_ready!(snapshots.poll_next()).unwrap().unwrap_err().is_truncated());
+    assert!(assert_ready!(events.poll_next()).unwrap().unwrap_err().is_truncated());
+}
+
+#[test]
+fn a_capacity_of_none_is_one() {
+    let (source, _) = gives(run(3));
+    let (mut events, mut snapshots) = halves(source, 0);
+    assert!(assert_ready!(snapshots.poll_next()).is_some());
+    assert_pending!(snapshots.poll_next());
+    assert!(assert_ready!(events.poll_next()).is_some());
+}
+
+#[test]
+fn a_source_that_is_always_ready_does_not_keep_the_thread() {
+    let (source, remote) = gives((0..1000).map(|_| nothing()));
+    let (events, mut snapshots) = halves(source, 8);
+    drop(events);
+    assert_pending!(snapshots.poll_next());
+    assert!(snapshots.is_woken());
+    assert_eq!(remote.polls(), 64);
+}
+
+#[test]
+fn hints_and_ends_at_each_step() {
+    let (source, _) = gives([started(), nothing()]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    assert_eq!((events.size_hint(), snapshots.size_hint()), ((0, None), (0, None)));
+    assert!(assert_ready!(events.poll_next()).is_some());
+    assert_eq!((events.size_hint(), snapshots.size_hint()), ((0, None), (1, None)));
+    assert!(assert_ready!(snapshots.poll_next()).is_some());
+    assert_eq!((events.size_hint(), snapshots.size_hint()), ((1, Some(1)), (0, Some(0))));
+    assert!(!events.is_terminated() && !snapshots.is_terminated());
+    assert!(assert_ready!(events.poll_next()).is_some());
+    for _ in 0..2 {
+        assert!(assert_ready!(events.poll_next()).is_none());
+        assert!(assert_ready!(snapshots.poll_next()).is_none());
+        assert!(events.is_terminated() && snapshots.is_terminated());
+        assert_eq!((events.size_hint(), snapshots.size_hint()), ((0, Some(0)), (0, Some(0))));
+    }
+}
+
+#[test]
+fn halves_of_one_stream_find_together_again() {
+    let (source, remote) = gives(run(3));
+    let (mut events, mut snapshots) = source.assemble().split();
+    let (other_events, other_snapshots) = gives(run(0)).0.assemble().split();
+    assert!(events.is_pair_of(&snapshots) && snapshots.is_pair_of(&events));
+    assert!(!events.is_pair_of(&other_snapshots));
+
+    let error = other_events.reunite(snapshots).unwrap_err();
+    assert_eq!(error.to_string(), "the halves do not come from the same stream");
+    snapshots = error.snapshots;
+    assert!(error.events.is_pair_of(&other_snapshots));
+
+    assert!(assert_ready!(task::spawn(&mut events).poll_next()).is_some());
+    assert!(assert_ready!(task::spawn(&mut snapshots).poll_next()).is_some());
+    let whole = events.reunite(snapshots).unwrap();
+    assert!(remote.is_dropped(), "it was at its end");
+    assert!(whole.source.is_none() && whole.error.is_none());
+    assert_eq!(whole.events.len(), 6);
+    assert!(whole.snapshots.is_empty());
+
+    let (source, remote) = gives(run(3));
+    let (events, snapshots) = source.assemble().split();
+    let whole = events.reunite(snapshots).unwrap();
+    assert!(!remote.is_dropped());
+    let mut source = task::spawn(whole.source.unwrap());
+    assert!(assert_ready!(source.poll_next()).is_some());
+}
+
+#[test]
+fn the_source_goes_with_the_second_half() {
+    let (source, remote) = gives(run(3));
+    let (events, snapshots) = source.assemble().split();
+    drop(events);
+    assert!(!remote.is_dropped());
+    drop(snapshots);
+    assert!(remote.is_dropped());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_tasks_share_a_source_between_threads() {
+    for every in [false, true] {
+        let source = stream::iter(run(5000)).then(|event| async {
+            tokio::task::yield_now().await;
+            event
+        });
+        let (events, snapshots) = split_with_capacity(source.assemble(), 4);
+        let snapshots = if every { snapshots.every() } else { snapshots };
+        let events = tokio::spawn(events.try_collect::<Vec<_>>());
+        let snapshots = tokio::spawn(snapshots.try_collect::<Vec<_>>());
+        let events: Vec<_> = events.await.unwrap().unwrap().into_iter().filter_map(|item| item.into_event()).collect();
+        assert_eq!(events, run(5000));
+        let snapshots = snapshots.await.unwrap().unwrap();
+        assert!(!every || snapshots.len() == 5004);
+        assert_eq!(text(snapshots.last().unwrap().snapshot()).len(), 5000);
+        assert_eq!(snapshots.last().unwrap().snapshot().run().unwrap().outcome.as_str(), "success");
+    }
+}
+
+#[tokio::test]
+async fn middleware_may_sit_before_the_split() {
+    let updates = stream::iter(run(3)).assemble().try_filter(|update| std::future::ready(update.is_change()));
+    let (events, snapshots) = split(updates);
+    drop(snapshots);
+    assert_eq!(events.count().await, 7);
+}
+
+/// What the script gives next.
+fn steps() -> impl Strategy<Value = Vec<Step<Event>>> {
+    let event = prop_oneof![
+        Just(started()),
+        Just(open("m")),
+        Just(delta("m", "x")),
+        Just(delta("n", "y")),
+        Just(open("n")),
+        Just(nothing()),
+        Just(finished())
+    ];
+    let step = prop_oneof![4 => event.prop_map(Step::Give), 1 => Just(Step::Yield), 1 => Just(Step::Park)];
+    prop::collection::vec(step, 0..60)
+}
+
+fn given(steps: &[Step<Event>]) -> Vec<Event> {
+    steps.iter().filter_map(|step| if let Step::Give(event) = step { Some(event.clone()) } else { None }).collect()
+}
+
+/// A half and what it has given.
+struct Reader<S: Stream> {
+    half: task::Spawn<S>,
+    items: Vec<S::Item>,
+    started: bool,
+    ended: bool,
+}
+
+impl<S: Stream + Unpin> Reader<S> {
+    fn new(half: S) -> Self {
+        Self { half: task::spawn(half), items: Vec::new(), started: false, ended: false }
+    }
+
+    /// Whether a runtime would poll it.
+    fn is_due(&self) -> bool {
+        !self.ended && (!self.started || self.half.is_woken())
+    }
+
+    fn poll(&mut self) {
+        self.started = true;
+        // As a task does that is polled: until there is nothing more.
+        while let std::task::Poll::Ready(item) = self.half.poll_next() {
+            match item {
+                Some(item) => self.items.push(item),
+                None => {
+                    self.ended = true;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Polls what is due, in an order that `choices` says, until both have ended; a state in which
+/// nothing is due is a lost wake-up, unless the source has parked.
+#[allow(clippy::panic, reason = "helper of a test")]
+fn settle<A: Stream + Unpin, B: Stream + Unpin>(
+    one: &mut Reader<A>,
+    other: &mut Reader<B>,
+    remote: &Remote,
+    mut choices: impl Iterator<Item = bool>,
+) {
+    for _ in 0..10_000 {
+        match (one.is_due(), other.is_due()) {
+            (true, true) if choices.next().unwrap_or(true) => one.poll(),
+            (true, false) => one.poll(),
+            (_, true) => other.poll(),
+            (false, false) if one.ended && other.ended => return,
+            (false, false) => {
+                remote.wake();
+                assert!(one.is_due() || other.is_due(), "lost wake-up");
+            }
+        }
+    }
+    panic!("does not come to an end");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_order_of_polls_gives_the_same(
+        steps in steps(),
+        capacity in 1usize..5,
+        every in any::<bool>(),
+        choices in prop::collection::vec(any::<bool>(), 0..200),
+    ) {
+        let whole: Vec<_> = futures::executor::block_on(stream::iter(given(&steps)).assemble().try_collect()).unwrap();
+        let (source, remote) = script(steps.clone());
+        let (events, snapshots) = split_with_capacity(source.assemble(), capacity);
+        let snapshots = if every { snapshots.every() } else { snapshots };
+        let (mut events, mut snapshots) = (Reader::new(events), Reader::new(snapshots));
+        settle(&mut events, &mut snapshots, &remote, choices.into_iter());
+
+        let events: Vec<_> = events.items.into_iter().map(|item| item.unwrap()).collect();
+        prop_assert_eq!(events, whole.iter().map(|update| update.item().clone()).collect::<Vec<_>>());
+        let snapshots: Vec<_> = snapshots.items.into_iter().map(|item| item.unwrap().into_snapshot()).collect();
+        let all: Vec<_> = whole.iter().filter_map(|update| update.changed()).map(|at| at.into_snapshot()).collect();
+        if every {
+            prop_assert_eq!(&snapshots, &all);
+        } else {
+            prop_assert_eq!(snapshots.last(), all.last());
+            let mut rest = all.iter();
+            prop_assert!(snapshots.iter().all(|at| rest.any(|other| other == at)), "in order");
+        }
+    }
+}
