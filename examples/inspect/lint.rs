@@ -563,10 +563,11 @@ impl<'a> Linter<'a> {
             let pushed = self.enforcer.push(frame.bytes);
             return self.enforced(pushed, frame);
         };
-        match std::str::from_utf8(frame.bytes) {
+        let pushed = match std::str::from_utf8(frame.bytes) {
             Ok(text) => compat.push(text),
             Err(_) => compat.push(frame.bytes),
-        }
+        };
+        self.judge(pushed, frame)?;
         while let Some(raw) = self.compat.as_mut().and_then(Compat::pop) {
             let pushed = self.enforcer.push(raw);
             self.enforced(pushed, frame)?;
