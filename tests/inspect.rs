@@ -558,7 +558,7 @@ fn a_violation_is_shown_with_its_place_and_its_rule() {
         "assistant   Seen",
         "error[S2]: an item is opened once and extended only while open",
         ":5 (event 4)",
-        "{\"type\":\"TEXT_MESSAGE_CONTENT\",\"messageId\":\"m\",\"delta\":\"late\"}",
+        "{\"delta\":\"late\",\"messageId\":\"m\",\"type\":\"TEXT_MESSAGE_CONTENT\"}",
         "was closed by event 3 (line 4), owned by the parent agent",
         "breaks the sequence",
         "recording   rejected",
