@@ -858,6 +858,69 @@ mod tests {
         }
     }
 
+    /// The crate's decoders find the same events; they know no lines.
+    #[cfg(all(feature = "sse", feature = "json-lines"))]
+    mod decoders {
+        use ag_ui_stream::codec::{JsonLinesDecoder, SseDecoder};
+        use ag_ui_stream::{Raw, RawItem};
+        use proptest::prelude::*;
+
+        use super::*;
+
+        fn read_as(form: Form, text: &str) -> (Vec<String>, bool) {
+            let mut bytes = Bytes::new(Box::new(Slow(text.as_bytes().to_vec(), 0)));
+            while bytes.unread().len() < 3 && bytes.fill().unwrap() {}
+            let mut input = Input { bytes, form, frame: Vec::new(), size: None, history: None };
+            let mut events = Vec::new();
+            loop {
+                match input.next().unwrap() {
+                    Next::Event(frame) => events.push(String::from_utf8(frame.bytes.trim_ascii().to_vec()).unwrap()),
+                    Next::End { partial } => return (events, partial),
+                }
+            }
+        }
+
+        fn decoded(items: impl Iterator<Item = RawItem>) -> Vec<String> {
+            items
+                .filter_map(|item| match item {
+                    RawItem::Event { raw: Raw::Bytes(bytes), .. } => Some(bytes),
+                    _ => None,
+                })
+                .map(|bytes| String::from_utf8(bytes.trim_ascii().to_vec()).unwrap())
+                .collect()
+        }
+
+        proptest! {
+            #[test]
+            fn server_sent_events(pieces in prop::collection::vec(
+                prop::sample::select(vec![
+                    "data", ":", " ", "\n", "\r", "\r\n", "\n\n", "data: {}\n\n", "data: {\"a\":", "1}", "id", "x", "[DONE]",
+                ]),
+                0..24,
+            )) {
+                let text = pieces.concat();
+                let mut decoder = SseDecoder::new();
+                decoder.push(text.as_bytes()).unwrap();
+                let partial = decoder.finish().is_err();
+                let events = decoded(std::iter::from_fn(|| decoder.pop()));
+                prop_assert_eq!(read_as(Form::Sse, &text), (events, partial), "{:?}", text);
+            }
+
+            #[test]
+            fn json_lines(pieces in prop::collection::vec(
+                prop::sample::select(vec!["{}", "{\"a\":", "1}", "\n", "\r\n", " ", "\t", "[", "x"]),
+                0..24,
+            )) {
+                let text = pieces.concat();
+                let mut decoder = JsonLinesDecoder::new();
+                decoder.push(text.as_bytes()).unwrap();
+                let partial = decoder.finish().is_err();
+                let events = decoded(std::iter::from_fn(|| decoder.pop()));
+                prop_assert_eq!(read_as(Form::Lines, &text), (events, partial), "{:?}", text);
+            }
+        }
+    }
+
     #[test]
     fn an_event_without_end_takes_no_more_memory_than_the_limit() {
         let source =

@@ -340,7 +340,7 @@ fn progress_bar(input: &Input, free: bool) -> ProgressBar {
         Some(size) => {
             let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
             if let Ok(style) =
-                ProgressStyle::with_template("{bar:40.cyan/blue} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")
+                ProgressStyle::with_template("{wide_bar:.cyan/blue} {bytes} of {total_bytes}, {eta} left")
             {
                 bar.set_style(style);
             }
