@@ -112,16 +112,18 @@ pub(crate) type IdMap<K, V> = HashMap<K, V, BuildIdHasher>;
 
 /// Gives equal texts the same allocation, as far as it remembers them.
 ///
-/// It forgets everything when it is full, so a stream of ever new ids costs a bounded table.
+/// A table of fixed size with two places for each id: a stream of ever new ids displaces old ones
+/// and costs no memory. An id that is displaced is only allocated anew.
 #[derive(Default)]
 pub(crate) struct Interner {
     recent: [Option<Id>; 4],
-    table: HashMap<u64, Id, BuildIdHasher>,
+    table: Vec<Option<Id>>,
 }
 
 impl Interner {
-    /// Bounds the table; a run rarely has more items open at once.
-    const CAPACITY: usize = 4096;
+    /// Far more than a run has items open at once, so that two of them rarely want both places of
+    /// each other. A power of two.
+    const PLACES: usize = 2048;
     /// Ids beyond this length are not remembered, so that the table's bytes are bounded too.
     const MAX_LEN: usize = 128;
 
@@ -129,7 +131,7 @@ impl Interner {
     #[inline]
     pub(crate) fn get(&mut self, slot: usize, text: &str) -> Id {
         if let Some(Some(recent)) = self.recent.get(slot) {
-            if recent.as_str() == text {
+            if is_text(recent, text) {
                 return recent.clone();
             }
         }
@@ -141,27 +143,46 @@ impl Interner {
         if text.len() > Self::MAX_LEN {
             return Id::with_hash(text, hash);
         }
-        let id = match self.table.get(&hash) {
-            Some(known) if known.as_str() == text => known.clone(),
-            _ => {
-                if self.table.len() >= Self::CAPACITY {
-                    self.table.clear();
+        if self.table.is_empty() {
+            self.table.resize(Self::PLACES, None);
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "any bits of the hash will do")]
+        let [first, second] = [hash as usize % Self::PLACES, (hash >> 32) as usize % Self::PLACES];
+        for place in [first, second] {
+            if let Some(Some(known)) = self.table.get(place) {
+                if known.hash_value() == hash && known.as_str() == text {
+                    let id = known.clone();
+                    self.remember(slot, &id);
+                    return id;
                 }
-                let id = Id::with_hash(text, hash);
-                self.table.insert(hash, id.clone());
-                id
             }
-        };
+        }
+        let id = Id::with_hash(text, hash);
+        let free = if matches!(self.table.get(first), Some(Some(_))) { second } else { first };
+        if let Some(place) = self.table.get_mut(free) {
+            *place = Some(id.clone());
+        }
+        self.remember(slot, &id);
+        id
+    }
+
+    fn remember(&mut self, slot: usize, id: &Id) {
         if let Some(recent) = self.recent.get_mut(slot) {
             *recent = Some(id.clone());
         }
-        id
     }
+}
+
+/// Ids that differ mostly do so at their end, so that is compared first.
+#[inline]
+fn is_text(id: &Id, text: &str) -> bool {
+    let known = id.as_str();
+    known.len() == text.len() && known.as_bytes().last() == text.as_bytes().last() && known == text
 }
 
 impl fmt::Debug for Interner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interner").field("len", &self.table.len()).finish()
+        f.debug_struct("Interner").finish_non_exhaustive()
     }
 }
 

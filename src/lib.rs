@@ -96,6 +96,9 @@ pub use item::{Indexed, Item};
 pub use limits::Limits;
 pub use message::Message;
 pub use rule::Rule;
+/// The type of a delta: text that needs no allocation while it is short. Re-exported from `smol_str`.
+#[doc(no_inline)]
+pub use smol_str::SmolStr;
 #[cfg(feature = "stream")]
 pub use stream::EventStreamExt;
 #[cfg(all(feature = "stream", feature = "__codec"))]

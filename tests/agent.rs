@@ -25,7 +25,7 @@ fn echo() -> impl Agent {
     agent_fn(|input| async move {
         let mut chunk = TextMessageChunkEvent::new();
         chunk.message_id = Some("answer".into());
-        chunk.delta = input.messages.last().and_then(Message::text).map(|text| text.to_string());
+        chunk.delta = input.messages.last().and_then(Message::text).map(|text| text.to_cow().into());
         Ok(stream::iter([
             Event::from(RunStartedEvent::new(input.thread_id.clone(), input.run_id.clone())),
             chunk.into(),

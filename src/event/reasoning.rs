@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use crate::id::MessageId;
 
 closed_set! {
@@ -47,7 +49,7 @@ object! {
             /// The message that it extends.
             message_id: MessageId = "messageId",
             /// The next piece of the text.
-            delta: String = "delta",
+            delta: SmolStr = "delta",
         }
         flatten subagent_run_id base;
     }
@@ -73,7 +75,7 @@ object! {
             /// The message; required on its first chunk (rule C2).
             message_id: MessageId = "messageId",
             /// The next piece of the text.
-            delta: String = "delta",
+            delta: SmolStr = "delta",
         }
         flatten subagent_run_id base;
     }

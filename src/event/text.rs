@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use crate::id::MessageId;
 
 closed_set! {
@@ -52,7 +54,7 @@ object! {
             /// The message that it extends.
             message_id: MessageId = "messageId",
             /// The next piece of the text, to be appended as it is (rule S3).
-            delta: String = "delta",
+            delta: SmolStr = "delta",
         }
         flatten subagent_run_id base;
     }
@@ -80,7 +82,7 @@ object! {
             /// Whose message it is; a continuation may only repeat it (rule C5).
             role: TextMessageRole = "role",
             /// The next piece of the text.
-            delta: String = "delta",
+            delta: SmolStr = "delta",
             /// Which speaker of that role; a continuation may only repeat it (rule C5).
             name: Arc<str> = "name",
         }

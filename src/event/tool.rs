@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use smol_str::SmolStr;
+
 use crate::id::{MessageId, ToolCallId};
 use crate::message::Content;
 use crate::wire::decode::{Context, Decode, Decoded};
@@ -35,7 +37,7 @@ object! {
             /// The call that it extends.
             tool_call_id: ToolCallId = "toolCallId",
             /// The next piece of the arguments, text that is JSON once it is whole (rule A9).
-            delta: String = "delta",
+            delta: SmolStr = "delta",
         }
         flatten subagent_run_id base;
     }
@@ -65,7 +67,7 @@ object! {
             /// The assistant message that the call belongs to.
             parent_message_id: MessageId = "parentMessageId",
             /// The next piece of the arguments.
-            delta: String = "delta",
+            delta: SmolStr = "delta",
         }
         flatten subagent_run_id base;
     }

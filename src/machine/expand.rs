@@ -17,6 +17,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use smol_str::{SmolStr, format_smolstr};
+
 use super::Machine;
 use crate::error::{Error, History, Subject, SubjectKind, Violation};
 use crate::event::{
@@ -159,7 +161,7 @@ struct Chunk {
     item: Option<Id>,
     tag: Option<SubagentRunId>,
     claims: Opener,
-    delta: Option<String>,
+    delta: Option<SmolStr>,
     base: BaseEvent,
 }
 
@@ -453,12 +455,11 @@ impl Expander {
         let begins_with_low = halves.leading != 0 && delta.starts_with(char::REPLACEMENT_CHARACTER);
         match (self.held.get_mut(kind).remove(item), begins_with_low) {
             (Some(half), true) => {
-                let mut buffer = [0; 4];
-                let whole = join(half.high, halves.leading).encode_utf8(&mut buffer);
-                delta.replace_range(..char::REPLACEMENT_CHARACTER.len_utf8(), whole);
+                let rest = delta.get(char::REPLACEMENT_CHARACTER.len_utf8()..).unwrap_or_default();
+                *delta = format_smolstr!("{}{rest}", join(half.high, halves.leading));
             }
             (Some(half), false) => {
-                delta.insert(0, char::REPLACEMENT_CHARACTER);
+                *delta = format_smolstr!("{}{delta}", char::REPLACEMENT_CHARACTER);
                 self.warn_of(&half, "the next delta begins with another character");
             }
             (None, true) => {
@@ -472,7 +473,7 @@ impl Expander {
             (None, false) => {}
         }
         if halves.trailing != 0 && delta.ends_with(char::REPLACEMENT_CHARACTER) {
-            delta.pop();
+            *delta = delta.strip_suffix(char::REPLACEMENT_CHARACTER).unwrap_or_default().into();
             let half = Half { high: halves.trailing, owner: owner.clone(), at: origin.at, sent_as: origin.sent_as };
             self.held.get_mut(kind).insert(item.clone(), half);
         }
@@ -494,7 +495,7 @@ impl Expander {
 
     fn deliver(&mut self, kind: Kind, item: Id, half: Half, origin: Origin) {
         self.warn_of(&half, "the item goes no further");
-        let delta = char::REPLACEMENT_CHARACTER.to_string();
+        let delta = SmolStr::from_iter([char::REPLACEMENT_CHARACTER]);
         let event = kind.content(item, half.owner, delta, BaseEvent::default());
         self.ready.push_back(Item::Event(Indexed::synthesized(event, origin.index, Some(half.sent_as))));
     }
@@ -739,7 +740,7 @@ impl Kind {
         }
     }
 
-    fn content(self, item: Id, subagent_run_id: Option<SubagentRunId>, delta: String, base: BaseEvent) -> Event {
+    fn content(self, item: Id, subagent_run_id: Option<SubagentRunId>, delta: SmolStr, base: BaseEvent) -> Event {
         match self {
             Kind::Text => {
                 let message_id = MessageId::from_id(item);

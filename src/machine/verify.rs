@@ -327,6 +327,7 @@ impl Verifier {
             }
             (Phase::Active(run) | Phase::Finished(run, _), Event::RunError(_)) => {
                 self.phase = Phase::Failed(Some(run.clone()), place.index);
+                self.items.reset();
                 Ok(())
             }
             (Phase::Waiting, Event::RunError(_)) => {
@@ -467,6 +468,8 @@ impl Verifier {
                 }
             }
         }
+        // No owner outlives its run (R6).
+        self.items.reset();
         self.phase = Phase::Finished(run, place.index);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use smol_str::SmolStr;
 
 use super::node::{Node, Num, Str};
 use crate::event::Metadata;
@@ -377,6 +378,12 @@ fn snake_case(key: &str) -> String {
 impl Decode for String {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.text(node).map(str::to_owned)
+    }
+}
+
+impl Decode for SmolStr {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.text(node).map(SmolStr::from)
     }
 }
 

@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use super::scan::Scanner;
 use crate::event::{
     BaseEvent, Event, EventType, ReasoningEndEvent, ReasoningMessageChunkEvent, ReasoningMessageContentEvent,
@@ -67,6 +69,19 @@ impl<'a> Fields<'a> {
         };
         while follows {
             scanner.skip_whitespace();
+            // The two most common keys without the table below.
+            if fields.seen & DELTA == 0 && scanner.take_all(b"\"delta\":") {
+                fields.seen |= DELTA;
+                fields.delta = delta(&mut scanner)?;
+                follows = another_follows(&mut scanner)?;
+                continue;
+            }
+            if fields.seen & SUBAGENT_RUN_ID == 0 && scanner.take_all(b"\"subagentRunId\":") {
+                fields.seen |= SUBAGENT_RUN_ID;
+                fields.subagent_run_id = scanner.plain_string()?;
+                follows = another_follows(&mut scanner)?;
+                continue;
+            }
             let bit = key(&mut scanner)?;
             scanner.skip_whitespace();
             if fields.seen & bit != 0 {
@@ -75,13 +90,7 @@ impl<'a> Fields<'a> {
             fields.seen |= bit;
             let target = match bit {
                 DELTA => {
-                    fields.delta = match scanner.plain_string() {
-                        Some(plain) => Cow::Borrowed(plain),
-                        None if scanner.peek() == Some(b'"') => {
-                            scanner.string().ok().filter(|string| !string.lone.any())?.text
-                        }
-                        None => return None,
-                    };
+                    fields.delta = delta(&mut scanner)?;
                     None
                 }
                 TIMESTAMP => {
@@ -131,7 +140,7 @@ impl<'a> Fields<'a> {
         let (subagent_run_id, base) = common(&self, interner);
         TextMessageContentEvent {
             message_id: MessageId::from_id(interner.get(0, self.message_id)),
-            delta: self.delta.into_owned(),
+            delta: SmolStr::from(self.delta),
             subagent_run_id,
             base,
         }
@@ -150,6 +159,16 @@ impl<'a> Fields<'a> {
     #[inline]
     fn optional(&self, bit: u16, text: &'a str) -> Option<&'a str> {
         (self.seen & bit != 0).then_some(text)
+    }
+}
+
+/// The text of a delta, unless it has half a surrogate pair.
+#[inline]
+fn delta<'a>(scanner: &mut Scanner<'a>) -> Option<Cow<'a, str>> {
+    match scanner.plain_string() {
+        Some(plain) => Some(Cow::Borrowed(plain)),
+        None if scanner.peek() == Some(b'"') => Some(scanner.string().ok().filter(|string| !string.lone.any())?.text),
+        None => None,
     }
 }
 
@@ -267,7 +286,7 @@ fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
         fields.optional(TOOL_CALL_ID, fields.tool_call_id).map(|text| ToolCallId::from_id(interner.get(1, text)));
     let tool_call_name = fields.optional(TOOL_CALL_NAME, fields.tool_call_name).map(Arc::from);
     let name = fields.optional(NAME, fields.name).map(Arc::from);
-    let delta = (fields.seen & DELTA != 0).then(|| fields.delta.into_owned());
+    let delta = (fields.seen & DELTA != 0).then(|| SmolStr::from(fields.delta));
     Some(match event_type {
         EventType::TextMessageStart => Event::TextMessageStart(TextMessageStartEvent {
             message_id: message_id?,
