@@ -371,7 +371,8 @@ impl Verifier {
         match (ended, subject) {
             // The run is what ended; the thing that the event is about is involved.
             (Some((run, at)), subject) => {
-                violation.others.extend(subject);
+                // What the run knew of it went with the run (R6).
+                violation.others.extend(subject.map(|(subject, _)| (subject, History::None)));
                 violation.about(run.subject(), History::Closed { at, owner: None }).into()
             }
             (None, Some((subject, history))) => violation.about(subject, history).into(),
