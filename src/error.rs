@@ -239,8 +239,11 @@ impl fmt::Display for Violation {
                 write!(f, "; and {} more", self.others.len() - at)?;
                 break;
             }
-            write!(f, "; {subject} ")?;
-            history.write(f, Some(subject))?;
+            write!(f, "; {subject}")?;
+            if *history != History::None {
+                f.write_str(" ")?;
+                history.write(f, Some(subject))?;
+            }
         }
         Ok(())
     }

@@ -206,7 +206,7 @@ fn after(end: &[Value], expected: &'static str, allowed: fn(EventType) -> bool) 
         }
         let mut expected = Violation::new(Rule::R4, at + 1, event_type, expected, event_type.as_str())
             .about(subject(SubjectKind::Run, "r"), closed(at, None));
-        expected.others = about.map(|about| (about, History::NeverOpened)).into_iter().collect();
+        expected.others = about.map(|about| (about, History::None)).into_iter().collect();
         assert_eq!(violation(&events), expected);
     }
     let mut events = end.to_vec();
