@@ -1,6 +1,6 @@
 //! Assembly: verified events in, the conversation as it stands behind each out (rules A1 to A12).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -55,8 +55,9 @@ struct Live {
     answered: IdMap<Id, ()>,
     /// Messages that share their id with an earlier one (rules A10, A12).
     twins: HashMap<Twin, u64>,
-    /// The last tool result behind an assistant message, so that the next is placed at once.
-    last_result: HashMap<u64, u64>,
+    /// By assistant message: how far the tool messages behind it are known to reach, so that the
+    /// next result is placed at once. Everything between the two is a tool message.
+    last_result: BTreeMap<u64, u64>,
     /// The number of the next item to be opened.
     next_seq: u64,
     /// The message that grew last, and the one before it.
@@ -144,12 +145,12 @@ impl Assembler {
     #[must_use]
     pub fn with_history(messages: impl IntoIterator<Item = Message>, state: Option<Value>) -> Self {
         let mut assembler = Self::new();
-        let inner = assembler.inner();
         for message in messages {
-            append(inner, message, ItemStatus::Complete);
+            let key = append(assembler.inner(), message, ItemStatus::Complete);
+            assembler.remember_twin(key);
         }
         if let Some(state) = state {
-            Arc::make_mut(&mut inner.rest).state = Arc::new(state);
+            assembler.rest().state = Arc::new(state);
             assembler.live.state_is_set = true;
         }
         assembler
@@ -381,7 +382,7 @@ impl Assembler {
                         ),
                     );
                     let key = append(self.inner(), new_text_message(event), ItemStatus::Streaming);
-                    self.live.twins.insert(Twin::Text(id.id().clone()), key);
+                    self.remember_twin(key);
                     (target, created) = (Some(key), true);
                 }
                 // An id that is held as text is a target, one that is not held is new.
@@ -430,7 +431,7 @@ impl Assembler {
                         ),
                     );
                     let key = append(self.inner(), new(), ItemStatus::Streaming);
-                    self.live.twins.insert(Twin::Reasoning(id.id().clone()), key);
+                    self.remember_twin(key);
                     (target, created) = (Some(key), true);
                 }
                 Some(Class::Reasoning) | None => {
@@ -452,7 +453,7 @@ impl Assembler {
         metadata: Option<&Metadata>,
         since: u64,
     ) -> Change {
-        let seq = self.open_item(kind, id.id(), owner, since);
+        let seq = self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), since);
         let table = if kind == SubjectKind::TextMessage { &mut self.live.text } else { &mut self.live.reasoning };
         table.insert(id.id().clone(), OpenMessage { target, seq });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
@@ -498,6 +499,31 @@ impl Assembler {
         entry_mut(self.inner(), key)
     }
 
+    /// Whose the message is; an untagged reopening does not change it (rules S5, O3, O4).
+    fn owner_at(&self, key: Option<u64>) -> Option<&SubagentRunId> {
+        self.snapshot.0.entry(key?)?.message.subagent_run_id()
+    }
+
+    /// Remembers a message whose id another one is found by, so that it is found by its kind all
+    /// the same (rules A10, A12).
+    fn remember_twin(&mut self, key: u64) {
+        let inner = &self.snapshot.0;
+        let Some(message) = inner.entry(key).map(|entry| &entry.message) else { return };
+        let id = message.id().id();
+        if inner.rest.index.get(id) == Some(&key) {
+            return;
+        }
+        let twin = match message {
+            Message::Tool(message) => Twin::Result(id.clone(), message.tool_call_id.id().clone()),
+            Message::Reasoning(_) => Twin::Reasoning(id.clone()),
+            Message::Activity(_) => return,
+            Message::Developer(_) | Message::System(_) | Message::Assistant(_) | Message::User(_) => {
+                Twin::Text(id.clone())
+            }
+        };
+        self.live.twins.entry(twin).or_insert(key);
+    }
+
     /// The first message with this id.
     fn held(&self, id: &MessageId) -> Option<&Message> {
         let inner = &self.snapshot.0;
@@ -531,7 +557,8 @@ impl Assembler {
             Some(place) => place,
             None => self.add_call(event, warnings),
         };
-        let seq = self.open_item(SubjectKind::ToolCall, id.id(), event.subagent_run_id.as_ref(), warnings.event);
+        let owner = event.subagent_run_id.as_ref().or(self.owner_at(Some(place.message))).cloned();
+        let seq = self.open_item(SubjectKind::ToolCall, id.id(), owner.as_ref(), warnings.event);
         self.live.calls.insert(id.id().clone(), OpenCall { target: Some((place.message, place.call)), seq });
         self.set_call_status(id, ItemStatus::Streaming);
         if let Some(call) = self.call_mut(place.message, place.call) {
@@ -579,6 +606,7 @@ impl Assembler {
         }
         let place = CallPlace { message, call: key, status: ItemStatus::Streaming };
         Arc::make_mut(&mut inner.rest).calls.insert(event.tool_call_id.id().clone(), place);
+        self.remember_twin(message);
         place
     }
 
@@ -646,11 +674,14 @@ impl Assembler {
         let mut message = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
         message.subagent_run_id = event.subagent_run_id.clone();
         message.metadata = event.base.metadata.clone();
-        let twin = || Twin::Result(event.message_id.id().clone(), event.tool_call_id.id().clone());
         let first = self.snapshot.0.rest.index.get(event.message_id.id()).copied();
         let same = match self.held(&event.message_id) {
             Some(Message::Tool(held)) if held.tool_call_id == event.tool_call_id => first,
-            _ => self.live.twins.get(&twin()).copied(),
+            Some(_) => {
+                let twin = Twin::Result(event.message_id.id().clone(), event.tool_call_id.id().clone());
+                self.live.twins.get(&twin).copied()
+            }
+            None => None,
         };
         if let Some(key) = same {
             warnings.add(
@@ -681,11 +712,8 @@ impl Assembler {
             Some(caller) => self.insert_result(caller, message),
             None => push(self.inner(), message.into(), ItemStatus::Complete),
         };
-        if first.is_some() {
-            self.live.twins.insert(twin(), key);
-        } else {
-            self.rest().index.insert_first(event.message_id.id(), key);
-        }
+        self.rest().index.insert_first(event.message_id.id(), key);
+        self.remember_twin(key);
         Change { messages: MessageChange::One(key), ..Change::default() }
     }
 
@@ -693,9 +721,9 @@ impl Assembler {
         let start = self.live.last_result.get(&caller).copied().unwrap_or(caller);
         let inner = self.inner();
         let mut after = start;
-        while let Some((key, entry)) = inner.messages.next_after(after) {
-            let is_hot = inner.hot.as_ref().is_some_and(|(hot, _)| *hot == key);
-            if is_hot || !matches!(entry.message, Message::Tool(_)) {
+        while let Some((key, _)) = inner.messages.next_after(after) {
+            // By its key, for the list may hold a placeholder.
+            if !inner.entry(key).is_some_and(|entry| matches!(entry.message, Message::Tool(_))) {
                 break;
             }
             after = key;
@@ -730,12 +758,20 @@ impl Assembler {
             *key = new(*key);
         }
         live.last_grown = live.last_grown.map(new);
-        live.last_result = live.last_result.drain().map(|(caller, last)| (new(caller), new(last))).collect();
+        let last_result = std::mem::take(&mut live.last_result);
+        live.last_result = last_result.into_iter().map(|(caller, last)| (new(caller), new(last))).collect();
         let inner = Arc::make_mut(&mut self.snapshot.0);
         if let Some((key, _)) = &mut inner.hot {
             *key = new(*key);
         }
-        rebuild_indices(inner);
+        // The same message as before is found by an id, whichever comes first now.
+        let rest = Arc::make_mut(&mut inner.rest);
+        let (index, calls) = (rest.index.clone(), rest.calls.clone());
+        rebuild_indices(
+            inner,
+            |id, key| index.get(id).map_or(key, |key| new(*key)),
+            |id, place| calls.get(id).map_or(place, |old| CallPlace { message: new(old.message), ..*old }),
+        );
     }
 
     // ---- activity, state, encrypted values --------------------------------------------------
@@ -763,9 +799,9 @@ impl Assembler {
                 return Change::default();
             }
         } else if replace {
-            entry.message = message.into();
+            let displaced = std::mem::replace(&mut entry.message, message.into());
             entry.status = ItemStatus::Complete;
-            self.displace(key, warnings);
+            self.displace(key, &displaced, warnings);
         } else {
             return Change::default();
         }
@@ -773,43 +809,60 @@ impl Assembler {
     }
 
     /// An activity took the place of a message: what streams into it has nowhere to go (A4, A11).
-    fn displace(&mut self, key: u64, warnings: &mut Warnings) {
+    fn displace(&mut self, key: u64, displaced: &Message, warnings: &mut Warnings) {
         let live = &mut self.live;
-        for open in live.text.values_mut().chain(live.reasoning.values_mut()).filter(|open| open.target == Some(key)) {
-            open.target = None;
-            warnings.add(Rule::A4, "/messageId", "an activity takes the place of a message that is streaming".into());
+        let id = displaced.id().id();
+        for open in [live.text.get_mut(id), live.reasoning.get_mut(id)].into_iter().flatten() {
+            if open.target == Some(key) {
+                open.target = None;
+                let id = excerpt(id.as_str());
+                warnings.add(
+                    Rule::A4,
+                    "/messageId",
+                    format!(
+                        "the activity takes the place of {id:?}, which is streaming: what follows has nowhere to go"
+                    ),
+                );
+            }
         }
-        for open in live.calls.values_mut().filter(|open| open.target.is_some_and(|(message, _)| message == key)) {
-            open.target = None;
-            warnings.add(
-                Rule::A4,
-                "/messageId",
-                "an activity takes the place of the message of an open tool call".into(),
-            );
+        for call in displaced.tool_calls() {
+            let Some(open) = live.calls.get_mut(call.id.id()) else { continue };
+            if open.target.is_some_and(|(message, _)| message == key) {
+                open.target = None;
+                let id = excerpt(call.id.as_str());
+                warnings.add(
+                    Rule::A4,
+                    "/messageId",
+                    format!("the activity takes the place of the message of the open tool call {id:?}"),
+                );
+            }
+        }
+        live.last_result.remove(&key);
+        if let Message::Tool(_) = displaced {
+            // The tool messages behind their caller reach no further now than to the one before.
+            if let Some((caller, last)) = live.last_result.range_mut(..key).next_back() {
+                if *last >= key {
+                    let messages = &self.snapshot.0.messages;
+                    let before = messages.rank(key).and_then(|rank| messages.nth(rank.checked_sub(1)?));
+                    *last = before.map_or(*caller, |(before, _)| before);
+                }
+            }
         }
     }
 
     fn patch_activity(&mut self, event: &ActivityDeltaEvent, warnings: &mut Warnings) -> Change {
         let id = excerpt(event.message_id.as_str());
         let key = self.snapshot.0.rest.index.get(event.message_id.id()).copied();
-        let Some((key, Message::Activity(held))) = key.zip(self.held(&event.message_id)) else {
+        let Some((key, Message::Activity(_))) = key.zip(self.held(&event.message_id)) else {
             let found = if key.is_some() { "is no activity message" } else { "is not held" };
             warnings.add(Rule::A5, "/messageId", format!("skipped a delta: {id:?} {found}"));
             return Change::default();
         };
-        let mut content = Value::Object((*held.content).clone());
-        let patched = super::patch::apply(&event.patch, &mut content).and_then(|()| match content {
-            Value::Object(content) => Ok(content),
-            _ => Err("the result is no object".to_owned()),
-        });
         let Some(entry) = self.entry_mut(key) else { return Change::default() };
         let Message::Activity(held) = &mut entry.message else { return Change::default() };
         merge_metadata(&mut held.metadata, event.base.metadata.as_ref());
-        match patched {
-            Ok(content) => {
-                held.content = Arc::new(content);
-                held.activity_type = event.activity_type.clone();
-            }
+        match super::patch::apply_to_object(&event.patch, Arc::make_mut(&mut held.content)) {
+            Ok(()) => held.activity_type = event.activity_type.clone(),
             Err(error) => {
                 warnings.add(Rule::A5, "/patch", format!("kept activity {id:?} as it was: {error}"));
                 if event.base.metadata.is_none() {
@@ -911,15 +964,13 @@ impl Assembler {
                 }
             }
         }
-        let mut kept: HashMap<u64, u64> = HashMap::new();
         let mut placed: HashSet<&MessageId> = HashSet::with_capacity(places.len());
         for (key, entry) in old.iter_keys() {
             let id = entry.message.id();
             let copy = places.get(id).filter(|_| chosen.get(id) == Some(&key));
             if let Some(copy) = copy.and_then(|place| wanted.get(*place)) {
-                let status = entry.status;
-                let entry = Arc::new(Entry { message: (*copy).clone(), status });
-                kept.insert(key, inner.messages.push(entry));
+                // Restated, it is whole, whatever became of the run that streamed it.
+                push(inner, (*copy).clone(), ItemStatus::Complete);
                 placed.insert(copy.id());
                 continue;
             }
@@ -929,32 +980,28 @@ impl Assembler {
                 Class::Text => false,
             };
             if stays {
-                kept.insert(key, inner.messages.push(Arc::clone(entry)));
+                inner.messages.push(Arc::clone(entry));
             }
         }
         for message in wanted {
             if !placed.contains(message.id()) {
-                inner.messages.push(Arc::new(Entry { message: message.clone(), status: ItemStatus::Complete }));
+                push(inner, message.clone(), ItemStatus::Complete);
             }
         }
-        rebuild_indices(inner);
-        self.relocate(&kept, warnings);
+        rebuild_indices(inner, |_, key| key, |_, place| place);
+        self.relocate(warnings);
         Change { messages: MessageChange::Many, ..Change::default() }
     }
 
     /// Finds the open items again behind a snapshot, and says which of them it dropped (A11).
-    fn relocate(&mut self, kept: &HashMap<u64, u64>, warnings: &mut Warnings) {
+    fn relocate(&mut self, warnings: &mut Warnings) {
         self.live.last_grown = None;
         self.live.last_result.clear();
-        let mut twins = std::mem::take(&mut self.live.twins);
-        twins.retain(|_, key| match kept.get(key) {
-            Some(new) => {
-                *key = *new;
-                true
-            }
-            None => false,
-        });
-        self.live.twins = twins;
+        self.live.twins.clear();
+        let keys: Vec<u64> = self.snapshot.0.messages.iter_keys().map(|(key, _)| key).collect();
+        for key in keys {
+            self.remember_twin(key);
+        }
         let mut lost: Vec<(u64, String)> = Vec::new();
         let mut find = |open: &mut OpenMessage, found: Option<u64>, what: &str, id: &Id| {
             if open.target.is_some() && found.is_none() {
@@ -1062,7 +1109,9 @@ impl Assembler {
     fn fail_run(&mut self, event: &RunErrorEvent) -> Change {
         let ended = self.snapshot.run().is_none_or(|run| matches!(run.outcome, RunOutcome::Error { .. }));
         if ended {
-            self.rest().runs.push(Arc::new(Run::new(None, None)));
+            let rest = self.rest();
+            rest.runs.push(Arc::new(Run::new(None, None)));
+            rest.subagents = Index::new();
         }
         let usage = event.usage.as_deref().map(Into::into);
         let change = self.end_run(RunOutcome::Error { message: event.message.clone(), code: event.code.clone() });
@@ -1108,7 +1157,8 @@ impl Assembler {
     }
 
     fn start_subagent(&mut self, event: &SubagentStartedEvent, since: u64) -> Change {
-        self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.id().clone(), None, since);
+        let parent = event.parent_subagent_run_id.as_ref();
+        self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.id().clone(), parent, since);
         let subagent = Subagent {
             subagent_run_id: event.subagent_run_id.clone(),
             name: event.name.clone(),
@@ -1284,22 +1334,24 @@ fn cool(inner: &mut Inner) {
     }
 }
 
-/// Builds the indices anew. Costs the conversation; only a snapshot or a relabelling needs it.
-fn rebuild_indices(inner: &mut Inner) {
+/// Builds the indices anew, each id at its first place, or at the one it had as `message` and `call`
+/// say. Costs the conversation; only a snapshot or a relabelling needs it.
+fn rebuild_indices(inner: &mut Inner, message: impl Fn(&Id, u64) -> u64, call: impl Fn(&Id, CallPlace) -> CallPlace) {
     let rest = Arc::make_mut(&mut inner.rest);
-    let old_calls = std::mem::replace(&mut rest.calls, Index::new());
-    rest.index = Index::new();
+    (rest.index, rest.calls) = (Index::new(), Index::new());
     let hot = inner.hot.as_ref();
     for (key, entry) in inner.messages.iter_keys() {
         let entry = match hot {
             Some((hot, entry)) if *hot == key => entry,
             _ => &**entry,
         };
-        rest.index.insert_first(entry.message.id().id(), key);
+        let id = entry.message.id().id();
+        rest.index.insert_first(id, message(id, key));
         let Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. }) = &entry.message else { continue };
-        for (call, held) in calls.iter_keys() {
-            let status = old_calls.get(held.id.id()).map_or(ItemStatus::Complete, |place| place.status);
-            rest.calls.insert_first(held.id.id(), CallPlace { message: key, call, status });
+        for (at, held) in calls.iter_keys() {
+            let id = held.id.id();
+            let place = CallPlace { message: key, call: at, status: ItemStatus::Complete };
+            rest.calls.insert_first(id, call(id, place));
         }
     }
 }

@@ -8,6 +8,7 @@ use ag_ui_stream::machine::{Enforcer, Machine};
 use ag_ui_stream::{Error, Event, Item, Warning};
 use serde_json::{Value, json};
 
+pub mod assembled;
 pub mod verified;
 
 /// What a machine gave, and how it ended.

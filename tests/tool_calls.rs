@@ -1,0 +1,252 @@
+//! Assembly of tool calls and their results: rules A1, A3, A4, A9, A10, S9, O4.
+
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+
+mod support;
+
+use ag_ui_stream::Rule;
+use ag_ui_stream::snapshot::ItemStatus;
+use serde_json::{Value, json};
+use support::assembled::*;
+use support::*;
+
+fn under(parent: &str, event: Value) -> Value {
+    with(event, json!({"parentMessageId": parent}))
+}
+
+#[test]
+fn a3_a_call_goes_on_the_message_that_its_parent_names() {
+    let assembled = assemble_run(text("m", "hi").into_iter().chain([
+        under("m", call_start("c")),
+        args("c", "{"),
+        args("c", "}"),
+        call_end("c"),
+    ]));
+    assert_eq!(assembled.messages(), [with(caller("m", &[("c", "{}")]), json!({"content": "hi"}))]);
+}
+
+#[test]
+fn a3_a_parent_that_is_not_held_is_made_without_content() {
+    let assembled = assemble_run([
+        by("s", under("m", call_start("a"))),
+        by("s", under("m", call_start("b"))),
+        args("b", "2"),
+        args("a", "1"),
+        call_end("a"),
+        call_end("b"),
+    ]);
+    assert_eq!(assembled.messages(), [by("s", caller("m", &[("a", "1"), ("b", "2")]))]);
+    assert_eq!(assembled.warned(), []);
+}
+
+#[test]
+fn a3_a_call_without_a_parent_makes_a_message_of_its_own_id() {
+    assert_eq!(assemble_run(call("c", "{}")).messages(), [caller("c", &[("c", "{}")])]);
+}
+
+#[test]
+fn a3_a_parent_of_another_role_is_left_alone_with_a_warning() {
+    for parent in [user("m", "q"), reasoned("m", "hm"), active("m", json!({})), tool("m", "x", "r")] {
+        let events = in_run([under("m", call_start("c")), args("c", "{}"), call_end("c")]);
+        let assembled = assemble_with(builder().history(typed(std::slice::from_ref(&parent))), &events);
+        assert_eq!(assembled.messages(), [parent, caller("c", &[("c", "{}")])]);
+        assert_eq!(assembled.warned(), [(Rule::A3, 1)]);
+    }
+}
+
+#[test]
+fn a3_the_message_of_a_call_whose_id_is_a_thought_s_takes_the_text_under_that_id() {
+    for held in [reasoned("c", "hm"), active("c", json!({}))] {
+        let events = in_run(call("c", "{}").into_iter().chain(text("c", "hi")));
+        let assembled = assemble_with(builder().history(typed(std::slice::from_ref(&held))), &events);
+        assert_eq!(assembled.messages(), [held, with(caller("c", &[("c", "{}")]), json!({"content": "hi"}))]);
+    }
+}
+
+#[test]
+fn a3_a_call_that_is_held_goes_on_in_its_place() {
+    let mut events = in_run(call("c", "{\"a\":").into_iter().chain(text("m", "x")));
+    // With another parent, in the same run and in the next.
+    events.pop();
+    events.extend([under("m", call_start("c")), args("c", "1"), call_end("c"), run_finished()]);
+    events.extend(in_run([under("m", call_start("c")), args("c", "}"), call_end("c")]));
+    let assembled = assemble(&events);
+    assert_eq!(assembled.messages(), [caller("c", &[("c", "{\"a\":1}")]), assistant("m", "x")]);
+}
+
+#[test]
+fn a9_arguments_are_text_and_whole_at_the_end() {
+    let mut events = vec![call_start("c"), args("c", "{\"a\": "), args("c", ""), args("c", "nonsense")];
+    let open = assemble_open(events.clone());
+    assert_eq!(open.snapshot.tool_call_status("c"), Some(ItemStatus::Streaming));
+    assert!(!open.at(3).is_change());
+    events.push(call_end("c"));
+    let assembled = assemble_run(events);
+    assert_eq!(assembled.snapshot.tool_call("c").unwrap().function.arguments, "{\"a\": nonsense");
+    assert_eq!(assembled.snapshot.tool_call_status("c"), Some(ItemStatus::Complete));
+    assert_eq!(assembled.warned(), []);
+}
+
+#[test]
+fn r5_the_calls_of_a_failed_run_are_abandoned() {
+    let assembled = assemble(&[run_started(), call_start("c"), args("c", "{"), run_error()]);
+    assert_eq!(assembled.snapshot.tool_call_status("c"), Some(ItemStatus::Abandoned));
+    assert_eq!(assembled.messages(), [caller("c", &[("c", "{")])]);
+}
+
+#[test]
+fn a1_metadata_of_a_call_is_the_call_s() {
+    let assembled = assemble_run([
+        with(call_start("c"), json!({"metadata": {"a": 1, "b": {"x": 1}}})),
+        with(args("c", ""), json!({"metadata": {"b": {"y": 2}}})),
+        with(call_end("c"), json!({"metadata": {"c": null}})),
+    ]);
+    let mut expected = caller("c", &[("c", "")]);
+    expected["toolCalls"][0]["metadata"] = json!({"a": 1, "b": {"y": 2}, "c": null});
+    assert_eq!(assembled.messages(), [expected]);
+}
+
+// Results
+
+#[test]
+fn s9_a_result_goes_behind_its_caller_and_the_results_there() {
+    let mut events = vec![under("m", call_start("a")), under("m", call_start("b")), call_end("a"), call_end("b")];
+    events.extend(text("n", "later"));
+    events.extend([result("r1", "b", json!("1")), result("r2", "a", json!("2")), result("r3", "none", json!("3"))]);
+    events.extend([result("r4", "a", json!("4"))]);
+    let assembled = assemble_run(events);
+    assert_eq!(assembled.ids(), ["m", "r1", "r2", "r4", "n", "r3"]);
+    assert_eq!(assembled.messages()[1], tool("r1", "b", "1"));
+    // It reopens nothing and closes nothing.
+    assert_eq!(assembled.snapshot.tool_call_status("a"), Some(ItemStatus::Complete));
+}
+
+#[test]
+fn s9_a_result_carries_parts_owner_and_metadata() {
+    let parts = json!([{"type": "text", "text": "x"}, {"type": "image", "source": {"type": "url", "value": "u"}}]);
+    let event = with(by("s", result("r", "c", parts.clone())), json!({"metadata": {"a": null}}));
+    let expected = json!({"id": "r", "role": "tool", "toolCallId": "c", "content": parts,
+        "subagentRunId": "s", "metadata": {"a": null}});
+    assert_eq!(assemble_run([event]).messages(), [expected]);
+}
+
+#[test]
+fn s9_a_result_goes_behind_one_that_grows_at_the_moment() {
+    let history = typed(&[caller("m", &[("c", "{}")]), tool("r1", "c", "1"), user("u", "x")]);
+    let events = in_run([
+        text_start("r1"),
+        delta("r1", "2"),
+        delta("r1", "3"),
+        result("r2", "c", json!("x")),
+        delta("r1", "4"),
+        text_end("r1"),
+    ]);
+    let assembled = assemble_with(builder().history(history), &events);
+    assert_eq!(assembled.ids(), ["m", "r1", "r2", "u"]);
+    assert_eq!(assembled.messages()[1], tool("r1", "c", "1234"));
+}
+
+#[test]
+fn s9_an_activity_in_the_place_of_a_result_ends_the_results_behind_a_caller() {
+    // (which result becomes an activity, where the next result goes)
+    for (displaced, expected) in [
+        ("r1", ["m", "new", "r1", "r2", "r3", "u"]),
+        ("r2", ["m", "r1", "new", "r2", "r3", "u"]),
+        ("r3", ["m", "r1", "r2", "new", "r3", "u"]),
+    ] {
+        let mut events = vec![under("m", call_start("c")), call_end("c"), text_start("u"), text_end("u")];
+        events.extend(["r1", "r2", "r3"].map(|id| result(id, "c", json!("x"))));
+        events.extend([activity(displaced, json!({})), result("new", "c", json!("x"))]);
+        assert_eq!(assemble_run(events).ids(), expected, "{displaced}");
+    }
+}
+
+#[test]
+fn s9_thousands_of_results_keep_their_order_and_what_streams_goes_on() {
+    let mut events = vec![under("m", call_start("c")), call_end("c"), text_start("t"), thought_start("h")];
+    events.extend([by("s", call_start("open")), delta("t", "a"), delta("t", "b")]);
+    let mut expected = vec!["m".to_owned()];
+    for at in 0..20_000 {
+        let id = format!("r{at}");
+        events.push(result(&id, "c", json!("x")));
+        expected.push(id);
+    }
+    events.extend([delta("t", "c"), thought("h", "d"), args("open", "e"), result("last", "c", json!("x"))]);
+    events.extend([text_end("t"), thought_end("h"), call_end("open")]);
+    expected.extend(["last", "t", "h", "open"].map(str::to_owned));
+    let assembled = assemble_run(events);
+    assert_eq!(assembled.ids(), expected);
+    assert_eq!(assembled.snapshot.message("t").unwrap().text().unwrap(), "abc");
+    assert_eq!(assembled.snapshot.message("h").unwrap().text().unwrap(), "d");
+    assert_eq!(assembled.snapshot.tool_call("open").unwrap().function.arguments, "e");
+    assert_eq!(assembled.snapshot.message("r19999").unwrap().id(), "r19999");
+}
+
+#[test]
+fn a10_the_same_result_again_replaces_the_first() {
+    let mut events = vec![call_start("c"), call_end("c"), result("r", "c", json!("1"))];
+    events.extend(text("m", "x"));
+    events.push(with(result("r", "c", json!("2")), json!({"metadata": {"a": 1}})));
+    let assembled = assemble_run(events);
+    assert_eq!(assembled.ids(), ["c", "r", "m"]);
+    assert_eq!(assembled.messages()[1], with(tool("r", "c", "2"), json!({"metadata": {"a": 1}})));
+    assert_eq!(assembled.warned(), [(Rule::A10, 7)]);
+}
+
+#[test]
+fn a10_a_result_under_the_id_of_another_message_is_kept_apart() {
+    let mut events = vec![call_start("a"), call_end("a"), call_start("b"), call_end("b")];
+    events.extend([
+        result("r", "b", json!("1")),
+        result("r", "a", json!("2")),
+        // Each of them again.
+        result("r", "a", json!("3")),
+        result("r", "b", json!("4")),
+        // The id of the assistant message itself, as some producers have it.
+        result("a", "a", json!("5")),
+    ]);
+    let assembled = assemble_run(events);
+    let expected = [
+        caller("a", &[("a", "")]),
+        tool("r", "a", "3"),
+        tool("a", "a", "5"),
+        caller("b", &[("b", "")]),
+        tool("r", "b", "4"),
+    ];
+    assert_eq!(assembled.messages(), expected);
+    assert_eq!(assembled.warned(), [(Rule::A10, 6), (Rule::A10, 7), (Rule::A10, 8), (Rule::A10, 9)]);
+    // Look-up by id gives the first that came.
+    assert_eq!(serde_json::to_value(assembled.snapshot.message("r")).unwrap(), tool("r", "b", "4"));
+}
+
+#[test]
+fn a10_results_under_one_id_are_told_apart_behind_new_keys() {
+    let mut events = vec![call_start("a"), call_end("a"), call_start("b"), call_end("b")];
+    events.extend([result("r", "b", json!("1")), result("r", "a", json!("2"))]);
+    // So many results behind one message that every message gets a new key.
+    events.extend((0..20_000).map(|at| result(&format!("r{at}"), "a", json!("x"))));
+    events.extend([result("r", "b", json!("3")), result("r", "a", json!("4"))]);
+    let assembled = assemble_run(events);
+    assert_eq!(assembled.snapshot.messages().len(), 20_004);
+    assert_eq!(serde_json::to_value(assembled.snapshot.message("r")).unwrap(), tool("r", "b", "3"));
+    assert_eq!(assembled.messages()[1], tool("r", "a", "4"));
+}
+
+#[test]
+fn a10_what_a_snapshot_makes_of_a_result_is_not_taken_for_it() {
+    // The id stands for an assistant message from then on.
+    let mut events = vec![call_start("a"), call_end("a"), call_start("b"), call_end("b")];
+    events.extend([result("r", "b", json!("1")), result("r", "a", json!("2"))]);
+    events.push(messages_snapshot(json!([caller("a", &[("a", "")]), assistant("r", "text")])));
+    events.push(result("r", "a", json!("3")));
+    let assembled = assemble_run(events);
+    assert_eq!(assembled.messages(), [caller("a", &[("a", "")]), tool("r", "a", "3"), assistant("r", "text")]);
+}
+
+#[test]
+fn r9_a_result_that_is_replaced_answers_its_call_once() {
+    let assembled =
+        assemble_run([call_start("c"), call_end("c"), result("r", "c", json!("1")), result("r", "c", json!("2"))]);
+    assert!(assembled.snapshot.run().unwrap().pending_tool_call_ids().is_empty());
+}
