@@ -142,7 +142,7 @@ impl<E> From<LimitExceeded> for Error<E> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Malformed {
-    /// The rule: E5 for a field, E9 for a frame that is no event.
+    /// The rule: E5 for a field, E9 for a frame that is no event, T2 for protobuf that is none.
     pub rule: Rule,
     /// The index of the input event, from 0.
     pub event: u64,
@@ -239,8 +239,11 @@ impl fmt::Display for Violation {
                 write!(f, "; and {} more", self.others.len() - at)?;
                 break;
             }
-            write!(f, "; {subject} ")?;
-            history.write(f, Some(subject))?;
+            write!(f, "; {subject}")?;
+            if *history != History::None {
+                f.write_str(" ")?;
+                history.write(f, Some(subject))?;
+            }
         }
         Ok(())
     }

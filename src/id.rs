@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
 
 /// One seed for the process, so that an id hashes alike in every table and differently in every
 /// process: a producer cannot prepare ids that collide.
@@ -17,7 +18,8 @@ fn hash_of(text: &str) -> u64 {
 
 struct Inner {
     hash: u64,
-    text: Box<str>,
+    /// Short as most ids are, it lies beside its hash: one allocation, one place to look.
+    text: SmolStr,
 }
 
 /// The shared text behind every id type. Its hash is computed once, when the id is made.

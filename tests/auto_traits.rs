@@ -23,7 +23,7 @@ macro_rules! is {
     ($($type:ty: $($bound:path),+;)*) => {
         const _: () = {
             $({
-                const fn check<T: ?Sized>() where $(T: $bound),+ {}
+                const fn check<T: ?Sized $(+ $bound)+>() {}
                 check::<$type>();
             })*
         };
@@ -153,6 +153,7 @@ fn every_combinator_is_fused_over_any_source() {
 fn no_method_collides_with_the_usual_traits() {
     #[allow(unused_imports, reason = "to be in the way")]
     use futures::{SinkExt as _, StreamExt as _, TryStreamExt as _};
+    #[allow(unused_imports, reason = "to be in the way")]
     use tokio_stream::StreamExt as _;
 
     let text = || stream::iter(["{}"]);

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ag_ui_stream::codec::{Encoder, Format, JsonLinesDecoder, ProtobufDecoder, SseDecoder};
+use ag_ui_stream::codec::{Decoder, Encoder, Format, JsonLinesDecoder, ProtobufDecoder, SseDecoder};
 use ag_ui_stream::machine::Machine;
 use ag_ui_stream::stream::{Decode, Encode, KeepAlive, Pieces, pieces};
 use ag_ui_stream::{
@@ -67,12 +67,7 @@ type Decoded = (Vec<RawItem>, Option<Error<Broken>>);
 
 fn decode<'a>(format: Format, bytes: impl IntoIterator<Item = &'a [u8]>) -> Decoded {
     let source = stream::iter(bytes.into_iter().map(Ok::<_, Broken>).collect::<Vec<_>>());
-    match format {
-        Format::Sse => collect(source.sse()),
-        Format::JsonLines => collect(source.json_lines()),
-        Format::Protobuf => collect(source.protobuf()),
-        other => panic!("{other:?}"),
-    }
+    collect(source.decode(Decoder::new(format)))
 }
 
 fn enforced(items: Vec<RawItem>) -> (Vec<Item>, Option<Error>) {
@@ -151,11 +146,7 @@ fn t3_a_capture_that_breaks_off_anywhere_is_never_whole() {
             if format == Format::Protobuf { 0 } else { bytes.iter().rev().take_while(|byte| **byte == b'\n').count() };
         for len in 0..bytes.len() - dispensable {
             let source = stream::iter([Ok::<_, Broken>(&bytes[..len])]);
-            let error = match format {
-                Format::Sse => collect(source.sse().events()).1,
-                Format::JsonLines => collect(source.json_lines().events()).1,
-                _ => collect(source.protobuf().events()).1,
-            };
+            let (_, error) = collect(source.decode(Decoder::new(format)).events());
             assert!(matches!(error, Some(Error::Truncated(_))), "{format:?} at {len}: {error:?}");
         }
         for len in bytes.len() - dispensable..=bytes.len() {
@@ -293,6 +284,24 @@ fn what_is_held_is_in_the_size_hint() {
     }
     assert_eq!(hints, [(1, None), (0, None), (0, None)]);
     assert_eq!(stream.size_hint(), (0, Some(0)));
+}
+
+#[test]
+fn each_decoder_has_a_method_and_one_name_for_all() {
+    let events = [json!({"type": "RUN_ERROR", "message": "no"})];
+    let source = |format| stream::iter([Ok::<_, Broken>(capture(format, &events))]);
+    for (format, items) in FORMATS.into_iter().zip([
+        collect(source(Format::Sse).sse()),
+        collect(source(Format::JsonLines).json_lines()),
+        collect(source(Format::Protobuf).protobuf()),
+    ]) {
+        let mut decoder = Decoder::new(format).with_limits(Limits { max_event_bytes: 100, ..Limits::default() });
+        assert_eq!((decoder.format(), decoder.events()), (format, 0));
+        decoder.push(&capture(format, &events)).unwrap();
+        assert_eq!((decoder.events(), decoder.partial()), (1, &b""[..]));
+        assert_eq!(decoder.pop(), items.0.into_iter().next());
+        decoder.finish().unwrap();
+    }
 }
 
 #[test]
@@ -458,6 +467,7 @@ fn combinators_are_send_unpin_and_debug_as_their_source_is() {
     check::<Decode<Source, SseDecoder>>();
     check::<Decode<Source, JsonLinesDecoder>>();
     check::<Decode<Source, ProtobufDecoder>>();
+    check::<Decode<Source, Decoder>>();
     check::<Encode<Boxed>>();
     check::<KeepAlive<Boxed>>();
     check::<Pieces<&[u8]>>();

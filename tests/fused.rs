@@ -13,6 +13,7 @@ use tokio_test::{assert_pending, assert_ready, task};
 const BAD: &str = r#"{"type":"RUN_ERROR"}"#;
 const GOOD: &str = r#"{"type":"RUN_ERROR","message":"m"}"#;
 
+#[allow(clippy::unwrap_used, reason = "helper of a test")]
 fn check<S: FusedStream<Item: std::fmt::Debug>>(stream: S, items: usize, last_is_error: fn(&S::Item) -> bool) {
     let mut stream = task::spawn(Box::pin(stream));
     assert_pending!(stream.poll_next());

@@ -7,9 +7,9 @@ use ag_ui_stream::machine::{Enforcer, Expander, Recovery, Strictness, Verifier};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule};
 use serde_json::{Value, json};
 
-mod support;
-
-use support::event;
+fn event(json: Value) -> Event {
+    Event::from_value(&json).unwrap().0.unwrap()
+}
 
 /// A fault: the rule, the event, and what became of it.
 type Fault = (Rule, u64, Option<Recovery>);

@@ -7,8 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ag_ui_stream::event::{
-    CustomEvent, RunFinishedEvent, RunStartedEvent, TextMessageContentEvent, TextMessageEndEvent, TextMessageStartEvent,
+    CustomEvent, RunFinishedEvent, RunStartedEvent, StateSnapshotEvent, TextMessageContentEvent, TextMessageEndEvent,
+    TextMessageStartEvent, ToolCallResultEvent,
 };
+use ag_ui_stream::message::Content;
 use ag_ui_stream::stream::{SplitEvents, SplitSnapshots, split, split_with_capacity};
 use ag_ui_stream::{Error, Event, EventStreamExt};
 use futures::stream::FusedStream;
@@ -87,6 +89,26 @@ fn marks_of_different_messages_are_several() {
     let changed = assert_ready!(snapshots.poll_next()).unwrap().unwrap();
     assert!(changed.changed_messages());
     assert!(changed.message().is_none());
+}
+
+#[test]
+fn marks_of_messages_that_share_an_id_are_several() {
+    let result = |call: &str| ToolCallResultEvent::new("m", call, Content::from("x")).into();
+    let (source, _) = gives([result("one"), result("two")]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    while assert_ready!(events.poll_next()).is_some() {}
+    let changed = assert_ready!(snapshots.poll_next()).unwrap().unwrap();
+    assert_eq!(changed.snapshot().messages().len(), 2);
+    assert!(changed.changed_messages() && changed.message().is_none());
+}
+
+#[test]
+fn a_mark_of_the_state_is_kept() {
+    let (source, _) = gives([StateSnapshotEvent::new(serde_json::Value::Null).into(), open("m")]);
+    let (mut events, mut snapshots) = halves(source, 8);
+    while assert_ready!(events.poll_next()).is_some() {}
+    let changed = assert_ready!(snapshots.poll_next()).unwrap().unwrap();
+    assert!(changed.changed_state() && changed.message().is_some());
 }
 
 #[test]

@@ -23,9 +23,12 @@ fn kind_of(event: &Value) -> &str {
     text(event, "type").unwrap()
 }
 
-/// What START opens and END closes: its kind, the type of its events, the key of its id, and what
-/// of an event tells one from another.
-fn thing(event: &Value) -> Option<(SubjectKind, &'static str, (String, Option<String>))> {
+/// What START opens and END closes: its kind, which part of it the event is, and its key: the id,
+/// for a step with its owner.
+type Thing = (SubjectKind, &'static str, (String, Option<String>));
+
+/// The thing that an event is a part of.
+fn thing(event: &Value) -> Option<Thing> {
     let tag = || text(event, "subagentRunId").map(str::to_owned);
     let by = |key: &str| (text(event, key).unwrap().to_owned(), None);
     Some(match kind_of(event) {

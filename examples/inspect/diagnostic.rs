@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
-use ag_ui_stream::{Error, History, Rule, Subject, SubjectKind, Warning};
+use ag_ui_stream::{Error, History, Rule, Subject, SubjectKind, TruncatedBy, Warning};
 use anstyle::{AnsiColor, Style};
 
 use crate::input::split_value;
@@ -30,7 +30,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Level::Error => "error",
             Level::Warning => "warning",
@@ -38,7 +38,7 @@ impl Level {
         }
     }
 
-    fn style(self) -> Style {
+    pub(crate) fn style(self) -> Style {
         match self {
             Level::Error => RED,
             Level::Warning => YELLOW,
@@ -75,7 +75,7 @@ pub(crate) fn head(text: &[u8]) -> &[u8] {
 
 /// The beginning of an event's text on one line: space between its members that breaks the line
 /// is left out.
-fn on_a_line(text: &[u8]) -> Vec<u8> {
+pub(crate) fn on_a_line(text: &[u8]) -> Vec<u8> {
     let text = head(text).trim_ascii();
     let mut kept = Vec::with_capacity(text.len());
     let (mut in_string, mut escaped) = (false, false);
@@ -154,6 +154,9 @@ impl Diagnostic {
                     None if fault.events == 0 => "the input has no event at all".to_owned(),
                     None => format!("the input ended after {after}"),
                 });
+                if fault.by == TruncatedBy::Partial {
+                    diagnostic.notes.push("the input ended within an event".to_owned());
+                }
                 diagnostic.note_others(&fault.open, lines);
             }
             Error::LimitExceeded(fault) => diagnostic.notes.push(fault.to_string()),
@@ -167,7 +170,11 @@ impl Diagnostic {
 
     pub(crate) fn of_warning(warning: &Warning, line: Option<u64>, text: &[u8]) -> Self {
         let text = &on_a_line(text);
-        let range = Some(&warning.path).filter(|path| !path.is_empty()).and_then(|path| locate(text, path));
+        let (path, what) = match warning.rule {
+            Rule::E1 => ("/type", "unknown here"),
+            _ => (warning.path.as_str(), warning.path.as_str()),
+        };
+        let range = Some(path).filter(|path| !path.is_empty()).and_then(|path| locate(text, path));
         let mut diagnostic = Self {
             level: Level::Warning,
             code: Some(warning.rule.code().to_owned()),
@@ -175,7 +182,7 @@ impl Diagnostic {
             event: Some(warning.event),
             line,
             text: text.to_vec(),
-            mark: range.map(|range| (range, warning.path.clone())),
+            mark: range.map(|range| (range, what.to_owned())),
             about: None,
             notes: Vec::new(),
         };
@@ -258,7 +265,7 @@ impl Diagnostic {
     /// and what to say.
     fn excerpt(&self, columns: usize) -> (String, Option<(usize, usize, String)>) {
         let shown = |range: Range<usize>| {
-            text::one_line(&String::from_utf8_lossy(self.text.get(range).unwrap_or_default()).trim()).into_owned()
+            text::one_line(String::from_utf8_lossy(self.text.get(range).unwrap_or_default()).trim()).into_owned()
         };
         let all = 0..self.text.len();
         let Some((range, what)) = &self.mark else {

@@ -214,27 +214,33 @@ impl Input {
 
     /// Behind the `]`: nothing, or the rest of the object.
     fn leave_array(&mut self, member: bool) -> Result<Option<u64>, Unreadable> {
-        while member {
-            self.bytes.skip_space()?;
-            match self.bytes.peek()? {
-                Some(b',') => self.bytes.consume(1),
-                Some(b'}') => {
-                    self.bytes.consume(1);
-                    break;
-                }
-                // The events were whole.
-                None => return Ok(self.end(false)),
-                Some(_) => return self.fault("expected `,` or `}` behind a member"),
-            }
-            let Some(_) = self.take_key()? else { return Ok(self.end(false)) };
-            if !self.bytes.take_value(None)? {
-                return Ok(self.end(false));
-            }
+        if member && !self.skip_members()? {
+            return Ok(self.end(false));
         }
         self.bytes.skip_space()?;
         match self.bytes.peek()? {
             None => Ok(self.end(false)),
             Some(_) => self.fault("expected the end of the input behind the recording"),
+        }
+    }
+
+    /// The rest of the object, behind a member of it; `false` where the input ends first. What is
+    /// missing then is nothing that anybody asks about.
+    fn skip_members(&mut self) -> Result<bool, Unreadable> {
+        loop {
+            self.bytes.skip_space()?;
+            match self.bytes.peek()? {
+                Some(b',') => self.bytes.consume(1),
+                Some(b'}') => {
+                    self.bytes.consume(1);
+                    return Ok(true);
+                }
+                None => return Ok(false),
+                Some(_) => return self.fault("expected `,` or `}` behind a member"),
+            }
+            if self.take_key()?.is_none() || !self.bytes.take_value(None)? {
+                return Ok(false);
+            }
         }
     }
 
@@ -849,6 +855,69 @@ mod tests {
         {
             let (_, end) = read(text);
             assert_eq!(end.unwrap_err().1, Some(line), "{text:?}");
+        }
+    }
+
+    /// The crate's decoders find the same events; they know no lines.
+    #[cfg(all(feature = "sse", feature = "json-lines"))]
+    mod decoders {
+        use ag_ui_stream::codec::{JsonLinesDecoder, SseDecoder};
+        use ag_ui_stream::{Raw, RawItem};
+        use proptest::prelude::*;
+
+        use super::*;
+
+        fn read_as(form: Form, text: &str) -> (Vec<String>, bool) {
+            let mut bytes = Bytes::new(Box::new(Slow(text.as_bytes().to_vec(), 0)));
+            while bytes.unread().len() < 3 && bytes.fill().unwrap() {}
+            let mut input = Input { bytes, form, frame: Vec::new(), size: None, history: None };
+            let mut events = Vec::new();
+            loop {
+                match input.next().unwrap() {
+                    Next::Event(frame) => events.push(String::from_utf8(frame.bytes.trim_ascii().to_vec()).unwrap()),
+                    Next::End { partial } => return (events, partial),
+                }
+            }
+        }
+
+        fn decoded(items: impl Iterator<Item = RawItem>) -> Vec<String> {
+            items
+                .filter_map(|item| match item {
+                    RawItem::Event { raw: Raw::Bytes(bytes), .. } => Some(bytes),
+                    _ => None,
+                })
+                .map(|bytes| String::from_utf8(bytes.trim_ascii().to_vec()).unwrap())
+                .collect()
+        }
+
+        proptest! {
+            #[test]
+            fn server_sent_events(pieces in prop::collection::vec(
+                prop::sample::select(vec![
+                    "data", ":", " ", "\n", "\r", "\r\n", "\n\n", "data: {}\n\n", "data: {\"a\":", "1}", "id", "x", "[DONE]",
+                ]),
+                0..24,
+            )) {
+                let text = pieces.concat();
+                let mut decoder = SseDecoder::new();
+                decoder.push(text.as_bytes()).unwrap();
+                let partial = decoder.finish().is_err();
+                let events = decoded(std::iter::from_fn(|| decoder.pop()));
+                prop_assert_eq!(read_as(Form::Sse, &text), (events, partial), "{:?}", text);
+            }
+
+            #[test]
+            fn json_lines(pieces in prop::collection::vec(
+                prop::sample::select(vec!["{}", "{\"a\":", "1}", "\n", "\r\n", " ", "\t", "[", "x"]),
+                0..24,
+            )) {
+                let text = pieces.concat();
+                let mut decoder = JsonLinesDecoder::new();
+                decoder.push(text.as_bytes()).unwrap();
+                let partial = decoder.finish().is_err();
+                let events = decoded(std::iter::from_fn(|| decoder.pop()));
+                prop_assert_eq!(read_as(Form::Lines, &text), (events, partial), "{:?}", text);
+            }
         }
     }
 

@@ -4,8 +4,6 @@
 //! recordings in any of the usual forms and shows them, judges them, or turns them into JSON:
 //! `inspect --help`.
 
-#![allow(clippy::indexing_slicing, reason = "only in tests, which clippy does not see in an example")]
-
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,6 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 mod diagnostic;
 mod input;
+mod lint;
 mod render;
 mod report;
 mod run;
@@ -24,6 +23,7 @@ mod screen;
 mod text;
 
 use input::{Input, Unreadable};
+use lint::Linter;
 use render::Renderer;
 use report::Report;
 use run::{Fault, History, Lines, Outcome, Settings};
@@ -159,28 +159,78 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
             }
         }
     }
+    if let Some(name) = &cli.explain {
+        return explain(name);
+    }
     let mut worst = Outcome::Completed;
     let mut out = BufWriter::new(io::stdout().lock());
     let demo = cli.files.is_empty().then(|| (DEMO_NAME, Input::of(DEMO)));
     let files = cli.files.iter().map(|path| (path.as_str(), Input::open(path)));
     for (source, input) in demo.into_iter().chain(files) {
         let outcome = match input {
+            Ok(input) if cli.lint => lint(cli, &settings, source, input, &mut out)?,
             Ok(input) if cli.json || cli.events || cli.messages => write_json(cli, &settings, source, input, &mut out)?,
             Ok(input) => show(cli, &settings, source, input, &mut out)?,
-            Err(error) => {
-                let fault = Fault::Input(error);
-                say(&fault.diagnostic(&Lines::default()).show(source, colors_of_stderr(cli), width()));
-                if cli.json {
-                    let snapshot = Snapshot::default();
-                    Report::new().write(&mut out, source, fault.outcome(), Some(&fault), &snapshot)?;
-                }
-                fault.outcome()
-            }
+            Err(error) => unreadable(cli, source, error, &mut out)?,
         };
         worst = worst.max(outcome);
     }
     out.flush()?;
     Ok(worst)
+}
+
+/// What a rule or a lint is about.
+fn explain(name: &str) -> io::Result<Outcome> {
+    if let Some(explanation) = lint::explain(name) {
+        io::stdout().write_all(explanation.as_bytes())?;
+        return Ok(Outcome::Completed);
+    }
+    let rules: Vec<&str> = ag_ui_stream::Rule::ALL.iter().map(|rule| rule.code()).collect();
+    let lints: Vec<&str> = lint::Lint::ALL.iter().map(|lint| lint.name()).collect();
+    let lists = [("rules", rules), ("lints", lints)].map(|(title, names)| {
+        let mut lines = Vec::new();
+        let mut wrapper = text::Wrapper::new(74);
+        wrapper.push(&names.join(" "), &mut lines);
+        wrapper.finish(&mut lines);
+        format!("{title}: {}\n", lines.join("\n       "))
+    });
+    say(&format!("inspect: there is neither a rule nor a lint {name:?}\n{}", lists.concat()));
+    Ok(Outcome::Unreadable)
+}
+
+/// Every fault of a recording, and what is suspect.
+fn lint(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mut impl Write) -> io::Result<Outcome> {
+    let history = match settings.history_of(&mut input) {
+        Ok(history) => history,
+        Err(error) => return unreadable(cli, source, error, out),
+    };
+    let terminal = io::stdout().is_terminal();
+    let bar = progress_bar(&input, true);
+    let linter = Linter::new(settings, history, source, cli.json, cli.color.on(terminal), width());
+    let outcome = linter.run(&mut input, out, |input, out, shown| {
+        bar.set_position(input.progress().0);
+        if shown.is_empty() {
+            return Ok(());
+        }
+        // The bar steps aside for what is written.
+        bar.suspend(|| {
+            out.write_all(shown.as_bytes())?;
+            if terminal { out.flush() } else { Ok(()) }
+        })
+    })?;
+    bar.finish_and_clear();
+    Ok(outcome)
+}
+
+/// An input that cannot be read, said in the way that the command line asks for.
+fn unreadable(cli: &Cli, source: &str, error: Unreadable, out: &mut impl Write) -> io::Result<Outcome> {
+    let fault = Fault::Input(error);
+    out.flush()?;
+    say(&fault.diagnostic(&Lines::default()).show(source, colors_of_stderr(cli), width()));
+    if cli.json {
+        Report::new().write(out, source, fault.outcome(), Some(&fault), &Snapshot::default())?;
+    }
+    Ok(fault.outcome())
 }
 
 /// A recording as JSON, in the form that the command line asks for.
@@ -191,31 +241,29 @@ fn write_json(
     mut input: Input,
     out: &mut impl Write,
 ) -> io::Result<Outcome> {
+    let history = match settings.history_of(&mut input) {
+        Ok(history) => history,
+        Err(error) => return unreadable(cli, source, error, out),
+    };
     let bar = progress_bar(&input, !cli.events || !io::stdout().is_terminal());
     let mut lines = Lines::default();
     let mut report = Report::new();
-    let (fault, snapshot) = match settings.history_of(&mut input) {
-        Err(error) => (Some(Fault::Input(error)), Snapshot::default()),
-        Ok(history) => {
-            let mut pipeline = settings.pipeline(history);
-            let fault = run::run(&mut input, &mut pipeline, &mut lines, |update, input| {
-                bar.set_position(input.progress().0);
-                match (update.event(), update.warning()) {
-                    (Some(event), _) if cli.events => report::write_line(out, event),
-                    (Some(event), _) if cli.json => report.events.push(event),
-                    (_, Some(warning)) if cli.json => report.warnings.push(&report::WarningReport::new(warning)),
-                    _ => Ok(()),
-                }
-            })?;
-            (fault, pipeline.snapshot().clone())
+    let mut pipeline = settings.pipeline(history);
+    let fault = run::run(&mut input, &mut pipeline, &mut lines, |update, input| {
+        bar.set_position(input.progress().0);
+        match (update.event(), update.warning()) {
+            (Some(event), _) if cli.events => report::write_line(out, event),
+            (Some(event), _) if cli.json => report.events.push(event),
+            (_, Some(warning)) if cli.json => report.warnings.push(&report::WarningReport::new(warning)),
+            _ => Ok(()),
         }
-    };
+    })?;
     bar.finish_and_clear();
     let outcome = fault.as_ref().map_or(Outcome::Completed, Fault::outcome);
     if cli.json {
-        report.write(out, source, outcome, fault.as_ref(), &snapshot)?;
+        report.write(out, source, outcome, fault.as_ref(), pipeline.snapshot())?;
     } else if cli.messages {
-        report::write_messages(out, snapshot.messages())?;
+        report::write_messages(out, pipeline.snapshot().messages())?;
     }
     if let Some(fault) = fault.filter(|fault| !cli.json || fault.outcome() == Outcome::Unreadable) {
         out.flush()?;
@@ -226,23 +274,20 @@ fn write_json(
 
 /// A recording as people read it.
 fn show(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mut impl Write) -> io::Result<Outcome> {
+    let history = match settings.history_of(&mut input) {
+        Ok(history) => history,
+        Err(error) => return unreadable(cli, source, error, out),
+    };
     let terminal = io::stdout().is_terminal();
     let screen = Screen::new(out, terminal, cli.color.on(terminal));
     let speed = cli.speed.or(cli.files.is_empty().then_some(1.0)).filter(|_| terminal && !cli.no_delay);
     let mut player = Player { speed, last: None };
     let mut lines = Lines::default();
-    let history = match settings.history_of(&mut input) {
-        Ok(history) => history,
-        Err(error) => {
-            let fault = Fault::Input(error);
-            say(&fault.diagnostic(&lines).show(source, colors_of_stderr(cli), width()));
-            return Ok(fault.outcome());
-        }
-    };
     let bar = progress_bar(&input, !terminal);
     let mut pipeline = settings.pipeline(history);
     let mut renderer = Renderer::new(screen, pipeline.snapshot().clone());
-    renderer.title(source)?;
+    let name = if source == "-" { "standard input" } else { source };
+    renderer.title(name)?;
     let mut shown = None;
     let fault = run::run(&mut input, &mut pipeline, &mut lines, |update, input| {
         let (read, size) = input.progress();
@@ -260,7 +305,7 @@ fn show(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mu
     })?;
     bar.finish_and_clear();
     let outcome = fault.as_ref().map_or(Outcome::Completed, Fault::outcome);
-    renderer.finish(source, outcome, fault.as_ref(), pipeline.snapshot(), &lines)?;
+    renderer.finish(name, outcome, fault.as_ref(), pipeline.snapshot(), &lines)?;
     Ok(outcome)
 }
 
@@ -295,7 +340,7 @@ fn progress_bar(input: &Input, free: bool) -> ProgressBar {
         Some(size) => {
             let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
             if let Ok(style) =
-                ProgressStyle::with_template("{bar:40.cyan/blue} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")
+                ProgressStyle::with_template("{wide_bar:.cyan/blue} {bytes} of {total_bytes}, {eta} left")
             {
                 bar.set_style(style);
             }

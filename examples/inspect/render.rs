@@ -745,7 +745,7 @@ fn compare(before: &Value, after: &Value, path: &mut String, changes: &mut Chang
     }
     let end = path.len();
     match (before, after) {
-        (Value::Object(old), Value::Object(new)) if !(new.is_empty() && !old.is_empty()) => {
+        (Value::Object(old), Value::Object(new)) if !new.is_empty() || old.is_empty() => {
             for (key, was) in old {
                 step_into(path, key);
                 match new.get(key) {

@@ -1,6 +1,6 @@
 //! Recordings as JSON: one object a line for each input, or bare events or messages as JSON Lines.
 
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use ag_ui_stream::event::{Interrupt, TokenUsage};
 use ag_ui_stream::snapshot::{Messages, Run, RunOutcome, Snapshot, Subagent, SubagentStatus};
@@ -16,7 +16,7 @@ use crate::run::{Fault, Outcome};
 /// that memory is bounded by the conversation and not by the recording.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    file: SpooledTempFile,
+    file: BufWriter<SpooledTempFile>,
     empty: bool,
 }
 
@@ -24,7 +24,7 @@ impl Spool {
     const IN_MEMORY: usize = 4 * 1024 * 1024;
 
     pub(crate) fn new() -> Self {
-        Self { file: SpooledTempFile::new(Self::IN_MEMORY), empty: true }
+        Self { file: BufWriter::with_capacity(64 * 1024, SpooledTempFile::new(Self::IN_MEMORY)), empty: true }
     }
 
     pub(crate) fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
@@ -35,10 +35,11 @@ impl Spool {
         Ok(())
     }
 
-    fn copy(&mut self, out: &mut impl Write) -> io::Result<()> {
+    fn copy(self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"[")?;
-        self.file.seek(SeekFrom::Start(0))?;
-        io::copy(&mut self.file, out)?;
+        let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.seek(SeekFrom::Start(0))?;
+        io::copy(&mut file, out)?;
         out.write_all(b"]")
     }
 }
@@ -252,7 +253,7 @@ impl Report {
 
     /// Writes it as one line.
     pub(crate) fn write(
-        mut self,
+        self,
         out: &mut impl Write,
         source: &str,
         outcome: Outcome,
@@ -270,7 +271,7 @@ impl Report {
         serde_json::to_writer(&mut *out, &snapshot.messages())?;
         out.write_all(b",\"state\":")?;
         serde_json::to_writer(&mut *out, snapshot.state())?;
-        for (name, mut spool) in self.more {
+        for (name, spool) in self.more {
             write!(out, ",\"{name}\":")?;
             spool.copy(out)?;
         }

@@ -130,7 +130,7 @@ impl Settings {
             state: Option<Box<RawValue>>,
         }
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
-        let json = str::from_utf8(json).map_err(|error| Unreadable::new(error.to_string()))?;
+        let json = std::str::from_utf8(json).map_err(|error| Unreadable::new(error.to_string()))?;
         let no_json = |error: serde_json::Error| Unreadable::new(error.to_string());
         let members = if json.trim_start().starts_with('[') {
             Members { messages: Some(serde_json::from_str(json).map_err(no_json)?), state: None }
@@ -187,7 +187,7 @@ pub(crate) fn run(
             }
             Ok(Next::Event(frame)) => {
                 lines.add(frame.line);
-                let pushed = match str::from_utf8(frame.bytes) {
+                let pushed = match std::str::from_utf8(frame.bytes) {
                     Ok(text) => pipeline.push(text),
                     Err(_) => pipeline.push(frame.bytes),
                 };

@@ -214,33 +214,45 @@ impl<W: Write> Screen<W> {
         self.status = status;
     }
 
-    /// Draws what has changed, unless that was done just now.
+    /// Draws what has changed; on a terminal, unless that was done just now. Without one, what is
+    /// written must not depend on the time.
     pub(crate) fn paint_soon(&mut self) -> io::Result<()> {
-        match self.painted {
-            Some(painted) if painted.elapsed() < Duration::from_millis(33) => Ok(()),
-            _ => self.paint(),
+        /// Finding one among more of them takes longer than drawing them.
+        const MANY: usize = 64;
+        let just_now = self.painted.is_some_and(|painted| painted.elapsed() < Duration::from_millis(33));
+        if self.terminal && just_now && self.blocks.len() < MANY {
+            return Ok(());
         }
+        self.paint()
     }
 
     /// Draws what has changed.
     pub(crate) fn paint(&mut self) -> io::Result<()> {
+        if !self.terminal {
+            let mut out = self.take_final();
+            while self.blocks.iter().map(|block| block.lines.len() + 1).sum::<usize>() > self.rows {
+                self.settle_front(&mut out);
+            }
+            return self.write(out, Vec::new());
+        }
         self.measure();
         let mut out = self.take_final();
         let room = self.rows.saturating_sub(2 + usize::from(self.status.is_some()));
         let mut live = self.live_lines();
-        // What does not fit is settled from the front, and goes on in a block of its own.
-        while live.len() > room {
-            let Some(front) = self.blocks.front_mut() else { break };
-            front.settle();
-            out.0.extend(self.take_final().0);
+        while live.len() > room && !self.blocks.is_empty() {
+            self.settle_front(&mut out);
             live = self.live_lines();
         }
-        if self.terminal {
-            live.extend(self.status.clone());
-        } else {
-            live.clear();
-        }
+        live.extend(self.status.clone());
         self.write(out, live)
+    }
+
+    /// What does not fit is settled from the front, and goes on in a block of its own.
+    fn settle_front(&mut self, out: &mut Lines) {
+        if let Some(front) = self.blocks.front_mut() {
+            front.settle();
+        }
+        out.0.extend(self.take_final().0);
     }
 
     /// Draws the last time.
@@ -284,7 +296,6 @@ impl<W: Write> Screen<W> {
     }
 
     fn write(&mut self, out: Lines, live: Vec<String>) -> io::Result<()> {
-        self.painted = Some(Instant::now());
         if out.0.is_empty() && live.is_empty() && self.live == 0 {
             return Ok(());
         }
@@ -296,7 +307,7 @@ impl<W: Write> Screen<W> {
                 let _ = write!(text, "\x1b[{}A\r", self.live);
             }
             for line in out.0.iter().chain(&live) {
-                let _ = write!(text, "{line}\x1b[K\n");
+                let _ = writeln!(text, "{line}\x1b[K");
             }
             text.push_str("\x1b[J\x1b[?7h\x1b[?2026l");
         } else {
@@ -306,6 +317,11 @@ impl<W: Write> Screen<W> {
         }
         self.live = live.len();
         self.out.write_all(text.as_bytes())?;
+        let just_now = self.painted.is_some_and(|painted| painted.elapsed() < Duration::from_millis(33));
+        if !self.terminal && just_now {
+            return Ok(());
+        }
+        self.painted = Some(Instant::now());
         self.out.flush()
     }
 }

@@ -4,7 +4,6 @@ use super::Ready;
 use super::whole::Completeness;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::machine::Machine;
 use crate::wire::{Raw, RawItem};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -112,6 +111,11 @@ impl JsonLinesDecoder {
         self.ready.pop()
     }
 
+    /// How many outputs are ready.
+    pub(super) fn waiting(&self) -> usize {
+        self.ready.items.len()
+    }
+
     /// Says that the stream has ended.
     ///
     /// # Errors
@@ -197,26 +201,6 @@ impl JsonLinesDecoder {
     fn count(&mut self, _: usize) {}
 }
 
-impl<B: AsRef<[u8]>> Machine<B> for JsonLinesDecoder {
-    type Output = RawItem;
-
-    fn push(&mut self, input: B) -> Result<(), Error> {
-        JsonLinesDecoder::push(self, input.as_ref())
-    }
-
-    fn pop(&mut self) -> Option<RawItem> {
-        JsonLinesDecoder::pop(self)
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.items.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        JsonLinesDecoder::finish(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -279,6 +263,19 @@ mod tests {
         let mut decoder = decoder();
         assert!(decoder.push(b"12345").is_err());
         assert_eq!((decoder.push(b"\n1\n"), decoder.pop(), decoder.finish()), (Ok(()), None, Ok(())));
+    }
+
+    #[test]
+    fn a_long_line_costs_a_look_at_each_byte_whatever_the_pieces() {
+        let text = format!("\r\n {}\r\n", "1".repeat(300_000));
+        for size in [1, 7, 4096, text.len()] {
+            let mut decoder = JsonLinesDecoder::new();
+            for piece in text.as_bytes().chunks(size) {
+                decoder.push(piece).unwrap();
+            }
+            assert_eq!(decoder.looked_at, text.len());
+            assert!(decoder.pop().is_some());
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!
 //! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
 //! [`RawItem`]s. It finds where events begin and end and judges nothing else: a frame that is no
-//! event is passed on as it is, and enforcement rejects it (rule E9). An [`Encoder`] is a machine
+//! event is passed on as it is, and enforcement rejects it (rule E9). [`Decoder`] is any of them. An [`Encoder`] is a machine
 //! from events to bytes, one piece each.
 //!
 //! With the feature `stream` both are combinators too: `ByteStreamExt` and `EncodeStreamExt`.
@@ -23,6 +23,7 @@ use crate::rule::Rule;
 use crate::warning::Warning;
 use crate::wire::{Raw, RawItem};
 
+mod decoder;
 mod encode;
 mod format;
 #[cfg(feature = "json-lines")]
@@ -34,6 +35,7 @@ mod sse;
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 mod whole;
 
+pub use decoder::Decoder;
 pub use encode::Encoder;
 pub use format::Format;
 #[cfg(feature = "json-lines")]

@@ -5,7 +5,6 @@ use super::Ready;
 use super::whole::Completeness;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::machine::Machine;
 use crate::rule::Rule;
 use crate::wire::{Raw, RawItem};
 
@@ -159,6 +158,11 @@ impl SseDecoder {
         self.ready.pop()
     }
 
+    /// How many outputs are ready.
+    pub(super) fn waiting(&self) -> usize {
+        self.ready.items.len()
+    }
+
     /// Says that the stream has ended.
     ///
     /// # Errors
@@ -290,26 +294,6 @@ impl SseDecoder {
 
 fn is_blank(data: &[u8]) -> bool {
     data.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-}
-
-impl<B: AsRef<[u8]>> Machine<B> for SseDecoder {
-    type Output = RawItem;
-
-    fn push(&mut self, input: B) -> Result<(), Error> {
-        SseDecoder::push(self, input.as_ref())
-    }
-
-    fn pop(&mut self) -> Option<RawItem> {
-        SseDecoder::pop(self)
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.items.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        SseDecoder::finish(self)
-    }
 }
 
 #[cfg(test)]
@@ -473,6 +457,19 @@ mod tests {
         decoder.push(b"\nid: 1\nid: 1\nevent\n\n").unwrap();
         assert_eq!(texts(&[decoder.pop().unwrap()]), ["1"]);
         assert_eq!(decoder.partial(), b"");
+    }
+
+    #[test]
+    fn a_long_event_costs_a_look_at_each_byte_whatever_the_pieces() {
+        let text = format!("data: {}\ndata: {}\n\n", "1".repeat(300_000), "2".repeat(300_000));
+        for size in [1, 7, 4096, text.len()] {
+            let mut decoder = SseDecoder::new();
+            for piece in text.as_bytes().chunks(size) {
+                decoder.push(piece).unwrap();
+            }
+            assert_eq!(decoder.looked_at, text.len());
+            assert!(decoder.pop().is_some());
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::items::Place;
 use super::{Cut, Machine};
 use crate::error::{Error, SubjectKind};
 use crate::event::{
@@ -197,14 +198,15 @@ impl Assembler {
 
     /// Applies the most common event and queues its update.
     #[inline(always)]
-    pub(crate) fn push_text_content(&mut self, event: TextMessageContentEvent, index: u64) {
-        self.events = index.saturating_add(1);
+    pub(crate) fn push_text_content(&mut self, event: TextMessageContentEvent, place: Place) {
+        self.events = place.index.saturating_add(1);
         let change = if event.base.metadata.is_some() {
             self.extend_text(&event)
         } else {
             self.grow(&event.message_id, &event.delta)
         };
-        self.queue(Item::Event(Indexed::new(event.into(), index)), change);
+        let indexed = Indexed::synthesized(event.into(), Some(place.index), Some(place.sent_as));
+        self.queue(Item::Event(indexed), change);
     }
 
     /// A delta without metadata for an open text message.

@@ -219,6 +219,27 @@ impl Expander {
         }
     }
 
+    /// The item and owner of a text chunk that only continues what is open, and brings no more than
+    /// a delta; `None` leaves it to [`Machine::push`].
+    #[inline]
+    pub(crate) fn continued_text(
+        &mut self,
+        message_id: Option<&MessageId>,
+        tag: Option<&SubagentRunId>,
+        index: u64,
+    ) -> Option<(MessageId, Option<SubagentRunId>)> {
+        if !self.ready.is_empty() || !self.held.is_empty() {
+            return None;
+        }
+        let origin = Origin { index: Some(index), at: index, sent_as: EventType::TextMessageChunk };
+        // What is wrong with it is said when it is pushed.
+        let stream = self.stream_for(Kind::Text, message_id.map(MessageId::id), tag, origin).ok()??;
+        let item = message_id.cloned().unwrap_or_else(|| MessageId::from_id(stream.item.clone()));
+        let owner = tag.or(stream.owner.as_ref()).cloned();
+        self.next = index.saturating_add(1);
+        Some((item, owner))
+    }
+
     /// Whether nothing is open or held.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {

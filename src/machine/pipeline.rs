@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::compat::{may_be_retired, needs_translation};
+use super::items::Place;
 use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
 use crate::error::Error;
-use crate::event::TextMessageContentEvent;
+use crate::event::{BaseEvent, EventType, TextMessageContentEvent};
 use crate::id::IdGenerator;
 use crate::item::{Indexed, Item};
 use crate::limits::Limits;
@@ -110,7 +111,7 @@ trait Sink {
     fn item(&mut self, item: Item);
 
     /// The most common event, put together in its place.
-    fn text_content(&mut self, event: TextMessageContentEvent, index: u64);
+    fn text_content(&mut self, event: TextMessageContentEvent, place: Place);
 }
 
 impl Sink for VecDeque<Item> {
@@ -120,8 +121,8 @@ impl Sink for VecDeque<Item> {
     }
 
     #[inline(always)]
-    fn text_content(&mut self, event: TextMessageContentEvent, index: u64) {
-        self.push_back(Item::Event(Indexed::new(event.into(), index)));
+    fn text_content(&mut self, event: TextMessageContentEvent, place: Place) {
+        self.push_back(Item::Event(Indexed::synthesized(event.into(), Some(place.index), Some(place.sent_as))));
     }
 }
 
@@ -132,8 +133,8 @@ impl Sink for Assembler {
     }
 
     #[inline(always)]
-    fn text_content(&mut self, event: TextMessageContentEvent, index: u64) {
-        self.push_text_content(event, index);
+    fn text_content(&mut self, event: TextMessageContentEvent, place: Place) {
+        self.push_text_content(event, place);
     }
 }
 
@@ -194,9 +195,29 @@ impl Intake {
                 if !self.expander.is_idle() {
                     return self.expand(Item::Event(Indexed::new(event.into(), index)), sink);
                 }
-                self.verifier.check_text_content(&event.message_id, event.subagent_run_id.as_ref(), index)?;
-                sink.text_content(event, index);
+                let place = Place { index, sent_as: EventType::TextMessageContent };
+                self.verifier.check_text_content(&event.message_id, event.subagent_run_id.as_ref(), place)?;
+                sink.text_content(event, place);
                 return Ok(());
+            }
+            if fields.is_text_delta() {
+                let (message_id, tag) = fields.ids(self.enforcer.interner());
+                let index = self.enforcer.events();
+                if let Some((message_id, owner)) =
+                    self.expander.continued_text(message_id.as_ref(), tag.as_ref(), index)
+                {
+                    self.enforcer.count();
+                    let place = Place { index, sent_as: EventType::TextMessageChunk };
+                    self.verifier.check_text_content(&message_id, owner.as_ref(), place)?;
+                    let event = TextMessageContentEvent {
+                        message_id,
+                        delta: fields.into_delta(),
+                        subagent_run_id: owner,
+                        base: BaseEvent::default(),
+                    };
+                    sink.text_content(event, place);
+                    return Ok(());
+                }
             }
             if let Some(event) = fields.into_other(self.enforcer.interner()) {
                 let index = self.enforcer.count();

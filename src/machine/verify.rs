@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use super::Machine;
 use super::items::{Items, Place};
 use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy, Violation};
-use crate::event::{Event, EventType, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, TextMessageContentEvent};
+use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, TextMessageContentEvent};
 use crate::id::{IdMap, InterruptId, MessageId, RunId, SubagentRunId, ThreadId};
 use crate::item::{Indexed, Item};
 use crate::rule::Rule;
@@ -224,11 +224,10 @@ impl Verifier {
         &mut self,
         message_id: &MessageId,
         tag: Option<&SubagentRunId>,
-        index: u64,
+        place: Place,
     ) -> Result<(), Error> {
-        self.next = index.saturating_add(1);
+        self.next = place.index.saturating_add(1);
         self.saw(self.next);
-        let place = Place { index, sent_as: EventType::TextMessageContent };
         let judged = match self.phase {
             Phase::Active(_) => self.items.extend_text(message_id, tag, place),
             _ => {
@@ -372,7 +371,8 @@ impl Verifier {
         match (ended, subject) {
             // The run is what ended; the thing that the event is about is involved.
             (Some((run, at)), subject) => {
-                violation.others.extend(subject);
+                // What the run knew of it went with the run (R6).
+                violation.others.extend(subject.map(|(subject, _)| (subject, History::None)));
                 violation.about(run.subject(), History::Closed { at, owner: None }).into()
             }
             (None, Some((subject, history))) => violation.about(subject, history).into(),

@@ -465,7 +465,7 @@ pub trait EventStreamExt: Stream {
     /// # async fn main() -> Result<(), ag_ui_stream::Error> {
     /// let mut chunk = TextMessageChunkEvent::new();
     /// chunk.message_id = Some(MessageId::from("m"));
-    /// chunk.delta = Some("Hello".to_owned());
+    /// chunk.delta = Some("Hello".into());
     /// let events: [Event; 2] = [chunk.into(), RunErrorEvent::new("overloaded").into()];
     /// let items: Vec<_> = stream::iter(events).expand().try_collect().await?;
     /// let types: Vec<_> = items.iter().filter_map(|item| Some(item.event()?.event_type().as_str())).collect();

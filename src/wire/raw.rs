@@ -107,6 +107,7 @@ pub enum Owned {
 
 /// A raw event that does not know its place in the input: all but [`RawItem`], which has been
 /// through a stage.
+#[cfg(feature = "stream")]
 #[doc(hidden)]
 #[cfg(feature = "stream")]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]

@@ -133,6 +133,8 @@ impl Kind {
 
 /// Every event that belongs within a run, once, about the id `x`, and what it is about.
 pub fn inner_events() -> Vec<(Value, Option<Subject>)> {
+    use serde_json::json;
+
     use super::*;
     let about = |kind| Some(Subject::new(kind, "x"));
     vec![

@@ -6,7 +6,6 @@ use super::Ready;
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::{Event, EventType};
 use crate::limits::Limits;
-use crate::machine::Machine;
 use crate::rule::Rule;
 use crate::wire::{Raw, RawItem};
 
@@ -126,6 +125,11 @@ impl ProtobufDecoder {
     /// The next event or warning that is ready.
     pub fn pop(&mut self) -> Option<RawItem> {
         self.ready.pop()
+    }
+
+    /// How many outputs are ready.
+    pub(super) fn waiting(&self) -> usize {
+        self.ready.items.len()
     }
 
     /// Says that the stream has ended.
@@ -258,26 +262,6 @@ fn read_envelope(frame: &[u8], max: usize) -> Result<Envelope<'_>, (Fault, Optio
         (None, Some(field)) if is_whole => Ok(Envelope::Unknown(field)),
         (None, Some(_)) => Err((broken("an unknown event that is no message"), None)),
         (None, None) => Err((broken("an envelope without one"), None)),
-    }
-}
-
-impl<B: AsRef<[u8]>> Machine<B> for ProtobufDecoder {
-    type Output = RawItem;
-
-    fn push(&mut self, input: B) -> Result<(), Error> {
-        ProtobufDecoder::push(self, input.as_ref())
-    }
-
-    fn pop(&mut self) -> Option<RawItem> {
-        ProtobufDecoder::pop(self)
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.items.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        ProtobufDecoder::finish(self)
     }
 }
 

@@ -1,0 +1,42 @@
+//! What `instructions.sh` counts: one way through one workload, named by two arguments.
+
+#![allow(missing_docs, reason = "a benchmark")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the workloads are legal")]
+
+use std::hint::black_box;
+
+use ag_ui_stream::machine::Pipeline;
+
+#[path = "support/floor.rs"]
+mod floor;
+#[path = "peers/src/workloads.rs"]
+mod workloads;
+
+/// Counting begins and ends with this function.
+#[inline(never)]
+fn measured(way: &str, events: &[String]) -> usize {
+    if way == "floor" {
+        return floor::run(events);
+    }
+    let mut pipeline = Pipeline::new();
+    for event in events {
+        pipeline.push(event.as_str()).unwrap();
+        while let Some(update) = pipeline.pop() {
+            black_box(update.snapshot());
+        }
+    }
+    pipeline.snapshot().messages().len()
+}
+
+fn main() {
+    // `cargo bench` runs every benchmark, with arguments of its own; this one is for the script.
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [way, name] = arguments.as_slice() else { return };
+    let workload = match name.as_str() {
+        "W1" => workloads::w1(),
+        "W3" => workloads::w3(),
+        "W5" => workloads::w5(),
+        _ => return,
+    };
+    black_box(measured(way, &workload.events));
+}

@@ -1,0 +1,180 @@
+//! The decoders as one, for a format that is only known when the bytes come.
+
+use super::Format;
+#[cfg(feature = "json-lines")]
+use super::JsonLinesDecoder;
+#[cfg(feature = "protobuf")]
+use super::ProtobufDecoder;
+#[cfg(feature = "sse")]
+use super::SseDecoder;
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::machine::Machine;
+use crate::wire::RawItem;
+
+/// One of the decoders.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::codec::{Decoder, Format, SseDecoder};
+///
+/// let content_type = "text/event-stream";
+/// let decoder = match Format::from_content_type(content_type) {
+///     Some(Format::Sse) => SseDecoder::new().tolerate_done().into(),
+///     Some(other) => Decoder::new(other),
+///     None => panic!("{content_type} holds no events"),
+/// };
+/// # assert!(matches!(decoder, Decoder::Sse(_)));
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Decoder {
+    /// Server-sent events.
+    #[cfg(feature = "sse")]
+    Sse(SseDecoder),
+    /// JSON Lines.
+    #[cfg(feature = "json-lines")]
+    JsonLines(JsonLinesDecoder),
+    /// Length-prefixed protobuf.
+    #[cfg(feature = "protobuf")]
+    Protobuf(ProtobufDecoder),
+}
+
+macro_rules! each {
+    ($decoder:expr, $inner:ident => $value:expr) => {
+        match $decoder {
+            #[cfg(feature = "sse")]
+            Decoder::Sse($inner) => $value,
+            #[cfg(feature = "json-lines")]
+            Decoder::JsonLines($inner) => $value,
+            #[cfg(feature = "protobuf")]
+            Decoder::Protobuf($inner) => $value,
+        }
+    };
+}
+
+impl Decoder {
+    /// A decoder of this format, with the default [`Limits`] and no tolerance.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        match format {
+            #[cfg(feature = "sse")]
+            Format::Sse => SseDecoder::new().into(),
+            #[cfg(feature = "json-lines")]
+            Format::JsonLines => JsonLinesDecoder::new().into(),
+            #[cfg(feature = "protobuf")]
+            Format::Protobuf => ProtobufDecoder::new().into(),
+        }
+    }
+
+    /// The same with other bounds.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        each!(self, decoder => decoder.with_limits(limits).into())
+    }
+
+    /// The format that it reads.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        match self {
+            #[cfg(feature = "sse")]
+            Decoder::Sse(_) => Format::Sse,
+            #[cfg(feature = "json-lines")]
+            Decoder::JsonLines(_) => Format::JsonLines,
+            #[cfg(feature = "protobuf")]
+            Decoder::Protobuf(_) => Format::Protobuf,
+        }
+    }
+
+    /// How many frames came so far, skipped ones included; the index of the next one.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        each!(self, decoder => decoder.events())
+    }
+
+    /// What is held of an event that is not whole yet.
+    #[must_use]
+    pub fn partial(&self) -> &[u8] {
+        each!(self, decoder => decoder.partial())
+    }
+
+    /// Takes the next piece of the stream.
+    ///
+    /// # Errors
+    /// Those of the format's decoder; it is then done, and what follows is ignored.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        each!(self, decoder => decoder.push(bytes))
+    }
+
+    /// The next event or warning that is ready.
+    pub fn pop(&mut self) -> Option<RawItem> {
+        each!(self, decoder => decoder.pop())
+    }
+
+    /// Says that the stream has ended.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] where it ended within an event (rule T1a).
+    pub fn finish(&mut self) -> Result<(), Error> {
+        each!(self, decoder => decoder.finish())
+    }
+}
+
+/// What a decoder is beside itself: a machine, and one of the [`Decoder`]s.
+macro_rules! decoders {
+    ($($(#[$cfg:meta])* $decoder:ident;)*) => {$(
+        $(#[$cfg])*
+        impl<B: AsRef<[u8]>> Machine<B> for $decoder {
+            type Output = RawItem;
+
+            fn push(&mut self, input: B) -> Result<(), Error> {
+                $decoder::push(self, input.as_ref())
+            }
+
+            fn pop(&mut self) -> Option<RawItem> {
+                $decoder::pop(self)
+            }
+
+            fn ready(&self) -> usize {
+                self.waiting()
+            }
+
+            fn finish(&mut self) -> Result<(), Error> {
+                $decoder::finish(self)
+            }
+        }
+    )*};
+}
+
+decoders! {
+    Decoder;
+    #[cfg(feature = "sse")]
+    SseDecoder;
+    #[cfg(feature = "json-lines")]
+    JsonLinesDecoder;
+    #[cfg(feature = "protobuf")]
+    ProtobufDecoder;
+}
+
+impl Decoder {
+    fn waiting(&self) -> usize {
+        each!(self, decoder => decoder.waiting())
+    }
+}
+
+macro_rules! into_decoder {
+    ($($feature:literal $variant:ident $decoder:ident;)*) => {$(
+        #[cfg(feature = $feature)]
+        impl From<$decoder> for Decoder {
+            fn from(decoder: $decoder) -> Self {
+                Decoder::$variant(decoder)
+            }
+        }
+    )*};
+}
+
+into_decoder! {
+    "sse" Sse SseDecoder;
+    "json-lines" JsonLines JsonLinesDecoder;
+    "protobuf" Protobuf ProtobufDecoder;
+}
