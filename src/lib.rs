@@ -77,6 +77,7 @@ mod input;
 mod item;
 mod limits;
 mod log;
+mod partial;
 mod rule;
 mod version;
 mod warning;

@@ -215,7 +215,8 @@ object! {
         required {
             /// The tool.
             name: Arc<str> = "name",
-            /// The arguments: text, JSON once the call is closed (rule A9).
+            /// The arguments: text, JSON as a rule once the call is closed (rule A9). For what there
+            /// is of it before, see [`FunctionCall::partial_arguments`].
             arguments: Text = "arguments",
         }
     }
@@ -240,6 +241,49 @@ union! {
         Activity "activity" ActivityMessage,
         /// Reasoning.
         Reasoning "reasoning" ReasoningMessage,
+    }
+}
+
+impl FunctionCall {
+    /// The arguments as far as they have come, as a value to show while they stream.
+    ///
+    /// What is open is closed where the text ends. A string keeps what there is of it; a key
+    /// without a value, and a number, literal or escape that may not be whole, are left out. So a
+    /// member that appears stays as it is, except that the last strings and containers grow. Once
+    /// the text is whole, this is its value.
+    ///
+    /// `None` where nothing is known yet, where the text is no JSON, and where it is nested deeper
+    /// than [`Limits::CEILING_DEPTH`](crate::Limits::CEILING_DEPTH). Nobody may act on arguments
+    /// before their call is closed, whatever they look like (rule A9).
+    ///
+    /// # Cost
+    /// One pass over the arguments: for long ones call it when there is a screen to draw, not for
+    /// each delta.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::machine::Pipeline;
+    /// use serde_json::json;
+    ///
+    /// let mut pipeline = Pipeline::new();
+    /// for event in [
+    ///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    ///     r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"book"}"#,
+    ///     r#"{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{\"to\": \"Par"}"#,
+    /// ] {
+    ///     pipeline.push(event)?;
+    /// }
+    /// let function = |pipeline: &Pipeline| pipeline.snapshot().tool_call("c").unwrap().function.clone();
+    /// assert_eq!(function(&pipeline).partial_arguments(), Some(json!({"to": "Par"})));
+    ///
+    /// // Three nights, or thirty?
+    /// pipeline.push(r#"{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"is\", \"nights\": 3"}"#)?;
+    /// assert_eq!(function(&pipeline).partial_arguments(), Some(json!({"to": "Paris"})));
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    #[must_use]
+    pub fn partial_arguments(&self) -> Option<Value> {
+        crate::partial::value_so_far(&self.arguments.to_cow())
     }
 }
 

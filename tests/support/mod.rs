@@ -11,6 +11,12 @@ use serde_json::{Value, json};
 pub mod assembled;
 pub mod verified;
 
+/// Properties that are tried on the same cases every time.
+pub fn seeded(cases: u32) -> proptest::test_runner::Config {
+    use proptest::test_runner::{Config, RngSeed};
+    Config { cases, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..Config::default() }
+}
+
 /// What a machine gave, and how it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Driven<T> {
