@@ -546,6 +546,16 @@ impl Assembler {
         (class_of(&inner.entry(key)?.message) == class).then_some(key)
     }
 
+    /// Text that streams without a place takes the first message that comes under its id (A4, A11).
+    fn adopt(&mut self, id: &Id) {
+        let Some(OpenMessage { target: None, seq }) = self.live.text.get(id).copied() else { return };
+        let Some(key) = self.held_text(&MessageId::from_id(id.clone())) else { return };
+        self.live.text.insert(id.clone(), OpenMessage { target: Some(key), seq });
+        if let Some(entry) = self.entry_mut(key) {
+            entry.status = ItemStatus::Streaming;
+        }
+    }
+
     // ---- tool calls -------------------------------------------------------------------------
 
     fn start_call(&mut self, event: &ToolCallStartEvent, warnings: &mut Warnings) -> Change {
@@ -606,7 +616,13 @@ impl Assembler {
         }
         let place = CallPlace { message, call: key, status: ItemStatus::Streaming };
         Arc::make_mut(&mut inner.rest).calls.insert(event.tool_call_id.id().clone(), place);
-        self.remember_twin(message);
+        if held.is_none() {
+            let id = self.snapshot.0.entry(message).map(|entry| entry.message.id().id().clone());
+            self.remember_twin(message);
+            if let Some(id) = id {
+                self.adopt(&id);
+            }
+        }
         place
     }
 
@@ -714,6 +730,7 @@ impl Assembler {
         };
         self.rest().index.insert_first(event.message_id.id(), key);
         self.remember_twin(key);
+        self.adopt(event.message_id.id());
         Change { messages: MessageChange::One(key), ..Change::default() }
     }
 
@@ -816,13 +833,8 @@ impl Assembler {
             if open.target == Some(key) {
                 open.target = None;
                 let id = excerpt(id.as_str());
-                warnings.add(
-                    Rule::A4,
-                    "/messageId",
-                    format!(
-                        "the activity takes the place of {id:?}, which is streaming: what follows has nowhere to go"
-                    ),
-                );
+                let message = format!("the activity takes the place of {id:?}, which is streaming");
+                warnings.add(Rule::A4, "/messageId", message);
             }
         }
         for call in displaced.tool_calls() {
@@ -830,11 +842,8 @@ impl Assembler {
             if open.target.is_some_and(|(message, _)| message == key) {
                 open.target = None;
                 let id = excerpt(call.id.as_str());
-                warnings.add(
-                    Rule::A4,
-                    "/messageId",
-                    format!("the activity takes the place of the message of the open tool call {id:?}"),
-                );
+                let message = format!("the activity takes the place of the message of the open tool call {id:?}");
+                warnings.add(Rule::A4, "/messageId", message);
             }
         }
         live.last_result.remove(&key);
@@ -848,6 +857,7 @@ impl Assembler {
                 }
             }
         }
+        self.adopt(id);
     }
 
     fn patch_activity(&mut self, event: &ActivityDeltaEvent, warnings: &mut Warnings) -> Change {

@@ -9,6 +9,7 @@ use ag_ui_stream::{Error, Event, Item, Warning};
 use serde_json::{Value, json};
 
 pub mod assembled;
+pub mod model;
 pub mod verified;
 
 /// Properties that are tried on the same cases every time.
