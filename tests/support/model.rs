@@ -70,6 +70,11 @@ impl Model {
         self.held.iter().map(|held| held.message.clone()).collect()
     }
 
+    /// The kinds and ids of what is open.
+    pub fn open(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.open.iter().map(|open| (open.kind, open.id.as_str()))
+    }
+
     fn place(&self, came: u64) -> usize {
         self.held.iter().position(|held| held.came == came).unwrap()
     }
