@@ -160,7 +160,7 @@ fn a_run_that_breaks_a_rule_is_rejected() {
     assert_eq!(assembled.snapshot.subagent("s").unwrap().status, SubagentStatus::Abandoned);
     for (cut, outcome) in [(Cut::Truncated, RunOutcome::Truncated), (Cut::Rejected, RunOutcome::Rejected)] {
         let mut pipeline = Pipeline::new();
-        pipeline.push(&run_started()).unwrap();
+        pipeline.push(run_started()).unwrap();
         Machine::<&Value>::cut(&mut pipeline, cut);
         assert_eq!(pipeline.snapshot().run().unwrap().outcome, outcome);
     }

@@ -232,10 +232,10 @@ fn a_snapshot_rebuilds_the_conversation_in_another_consumer() {
             continue;
         }
         let mut other = Pipeline::new();
-        other.push(&run_started()).unwrap();
+        other.push(run_started()).unwrap();
         for event in snapshot.to_events() {
             // Over the wire, as another consumer gets it.
-            other.push(&serde_json::to_value(event).unwrap()).unwrap();
+            other.push(serde_json::to_value(event).unwrap()).unwrap();
         }
         assert_eq!(messages(other.snapshot()), messages(&snapshot), "{end}");
         assert_eq!(other.snapshot().state(), snapshot.state());

@@ -188,7 +188,7 @@ fn a8_a_held_state_is_not_patched() {
     let mut pipeline = Pipeline::new();
     let add = state_patch(json!([{"op": "add", "path": "/n", "value": 1}]));
     let fail = state_patch(json!([{"op": "add", "path": "/n", "value": 2}, {"op": "remove", "path": "/none"}]));
-    pipeline.push(&run_started()).unwrap();
+    pipeline.push(run_started()).unwrap();
     let first = pipeline.snapshot().clone();
     pipeline.push(&add).unwrap();
     let second = pipeline.snapshot().clone();

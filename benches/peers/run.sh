@@ -1,0 +1,44 @@
+#!/bin/sh
+# Measures ag-ui-stream, its Rust peers and the TypeScript reference on the same
+# workloads, prints the tables as Markdown and draws the plot.
+#
+#     benches/peers/run.sh [PLOT.svg]
+#
+# Wants cargo, and node with npm. Takes five minutes or so, after building. Keep
+# the machine quiet meanwhile.
+set -eu
+
+# Relative to where the script was called from, before leaving there.
+plot=${1:-}
+case $plot in
+'' | /*) ;;
+*) plot=$PWD/$plot ;;
+esac
+cd "$(dirname "$0")"
+
+# glibc before 2.40 copies more than a few kilobytes with an instruction that
+# on some processors (Zen 3 among them) is ten times slower than the memory,
+# depending on where the two buffers happen to lie. What it slows down is the
+# peers that copy a message to give a snapshot of it. That is no fault of
+# theirs, and makes a measurement depend on chance: have it copy the plain way.
+# COPY=libc leaves it as it is.
+if [ "${COPY:-plain}" = plain ]; then
+    GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=0x40000000
+    export GLIBC_TUNABLES
+fi
+
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+
+cargo build --release --locked --quiet
+(cd reference && npm ci --no-audit --no-fund --silent)
+peers() { cargo run --release --locked --quiet -- "$@"; }
+
+peers events "$results"
+peers measure >"$results/rust.records"
+node reference/run.mjs "$results" >"$results/node.records"
+if [ -n "$plot" ]; then
+    peers report --svg "$plot" "$results/rust.records" "$results/node.records"
+else
+    peers report "$results/rust.records" "$results/node.records"
+fi
