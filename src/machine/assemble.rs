@@ -34,6 +34,8 @@ use crate::warning::Warning;
 ///
 /// A delta costs its own length, whatever the length of the message and of the thread, and a
 /// snapshot costs one pointer; a little more where the snapshot before is still held.
+/// A patch costs its operations, and a copy of the document where it moves or copies or where the
+/// snapshot before is still held; a `MESSAGES_SNAPSHOT` costs the conversation.
 #[derive(Debug)]
 pub struct Assembler {
     snapshot: Snapshot,

@@ -221,6 +221,8 @@ impl Snapshot {
     /// The events that rebuild this conversation in another consumer, to be sent right after its
     /// `RUN_STARTED`: a `MESSAGES_SNAPSHOT` and a `STATE_SNAPSHOT`. So a server lets a viewer join
     /// late. What is open at this moment is not opened by them.
+    ///
+    /// Of several messages with one id (rules A10, A12) they carry all, but a consumer keeps the last.
     #[must_use]
     pub fn to_events(&self) -> [Event; 2] {
         let messages: Vec<Message> = self.messages().iter().cloned().collect();
