@@ -270,3 +270,20 @@ fn snapshots_are_compared_by_what_they_say() {
     assert!(!a.ptr_eq(&b) && a.ptr_eq(&a.clone()));
     assert_ne!(a, Snapshot::default());
 }
+
+#[test]
+fn r6_what_a_run_left_open_is_abandoned_whatever_ends_it() {
+    // As behind `Verifier::recover`, which forces a run to begin or to end.
+    for next in [run_started(), run_finished(), run_error()] {
+        let mut assembler = Assembler::new();
+        let open = [run_started(), text_start("m"), delta("m", "x"), thought_start("t"), call_start("c"), next];
+        for json in open.into_iter().chain([delta("m", "y"), thought("t", "y"), args("c", "y")]) {
+            Machine::<Event>::push(&mut assembler, event(json)).unwrap();
+        }
+        let snapshot = assembler.snapshot();
+        assert_eq!(messages(snapshot), [assistant("m", "x"), reasoned("t", ""), caller("c", &[("c", "")])]);
+        assert_eq!(["m", "t"].map(|id| snapshot.message_status(id)), [Some(ItemStatus::Abandoned); 2]);
+        assert_eq!(snapshot.tool_call_status("c"), Some(ItemStatus::Abandoned));
+        assert!(!snapshot.runs().next().unwrap().is_running());
+    }
+}

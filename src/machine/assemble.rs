@@ -219,8 +219,8 @@ impl Assembler {
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
         if let Some((key, entry)) = &mut inner.hot {
-            // A twin of the id may be the one that is open; the table knows.
-            let is_open = entry.status == ItemStatus::Streaming && self.live.twins.is_empty();
+            // What has the status is what its id streams into.
+            let is_open = entry.status == ItemStatus::Streaming;
             if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
                 push_text(&mut entry.message, delta);
                 return Change { messages: MessageChange::One(*key), ..Change::default() };
@@ -1063,6 +1063,8 @@ impl Assembler {
     // ---- runs and subagents -----------------------------------------------------------------
 
     fn start_run(&mut self, event: &RunStartedEvent) -> Change {
+        // In a stream that was verified, none is active.
+        self.end_run(RunOutcome::Truncated);
         self.live.forget_run();
         let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
         run.parent_run_id = event.parent_run_id.clone();
@@ -1114,7 +1116,7 @@ impl Assembler {
             run.result = event.result.clone().map(Arc::new);
             run.usage = event.usage.as_deref().map(Into::into);
         }
-        self.live.forget_run();
+        self.abandon();
         Change { run: true, ..Change::default() }
     }
 
@@ -1133,12 +1135,8 @@ impl Assembler {
         change
     }
 
-    /// Ends the latest run out of turn; what it has open is abandoned (rule R5).
-    pub(crate) fn end_run(&mut self, outcome: RunOutcome) -> Change {
-        let late_failure = matches!(outcome, RunOutcome::Error { .. });
-        if !self.snapshot.run().is_some_and(|run| run.is_running() || late_failure) {
-            return Change::default();
-        }
+    /// Leaves what is open as it is, and forgets what is scoped to the run.
+    fn abandon(&mut self) {
         let messages: Vec<u64> =
             self.live.text.values().chain(self.live.reasoning.values()).filter_map(|open| open.target).collect();
         for key in messages {
@@ -1151,6 +1149,15 @@ impl Assembler {
             self.set_call_status(&id, ItemStatus::Abandoned);
         }
         self.live.forget_run();
+    }
+
+    /// Ends the latest run out of turn; what it has open is abandoned (rule R5).
+    pub(crate) fn end_run(&mut self, outcome: RunOutcome) -> Change {
+        let late_failure = matches!(outcome, RunOutcome::Error { .. });
+        if !self.snapshot.run().is_some_and(|run| run.is_running() || late_failure) {
+            return Change::default();
+        }
+        self.abandon();
         if let Some(run) = self.run() {
             run.outcome = outcome;
             let running: Vec<u64> = run
