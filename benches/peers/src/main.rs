@@ -153,8 +153,8 @@ fn write_events(directory: &Path) -> io::Result<()> {
     for (axis, size, workload) in table.chain(text).chain(thread) {
         let file = format!("{}.jsonl", workload.name);
         let mut out = BufWriter::new(fs::File::create(directory.join(&file))?);
-        // What only builds up the conversation is in `history`, assembled.
-        for event in &workload.events[workload.timed_from..] {
+        // The runs before the measured one are in `history`, assembled.
+        for event in &workload.events[workload.history_events..] {
             writeln!(out, "{event}")?;
         }
         out.flush()?;

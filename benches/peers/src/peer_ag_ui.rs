@@ -28,7 +28,8 @@ use crate::workloads::{THREAD_ID, Workload};
 /// The history of a workload is handed to the thread at the start, for it would
 /// take minutes to be fed.
 pub fn thread(workload: &'static Workload, reading: Reading, clock: &mut Clock) -> Checksum {
-    let runs = split_runs(&workload.events[clock.timed_from()..]);
+    let runs = split_runs(&workload.events[workload.history_events..]);
+    let unmeasured = clock.timed_from() - workload.history_events;
     let ids: Vec<String> = runs.iter().map(|run| run_id(run)).collect();
     let taken = Arc::new(AtomicUsize::new(0));
     let transport = Recorded { runs: Mutex::new(runs.into()), taken: Arc::clone(&taken) };
@@ -56,7 +57,7 @@ pub fn thread(workload: &'static Workload, reading: Reading, clock: &mut Clock) 
                 if reading != Reading::None {
                     black_box(updates.thread().messages().to_vec());
                 }
-                if !clock.go_on(taken.load(Ordering::Relaxed)) {
+                if !clock.go_on(taken.load(Ordering::Relaxed).saturating_sub(unmeasured)) {
                     over_budget = true;
                     break;
                 }

@@ -39,7 +39,7 @@ const fn style(
         _ => "2 3",
     };
     let ours = matches!(contender.as_bytes(), b"ours" | b"ours async");
-    Style { contender, reading, label, colour, dash, width: if ours { 3.0 } else { 1.8 } }
+    Style { contender, reading, label, colour, dash, width: if ours { 2.6 } else { 1.8 } }
 }
 
 /// Colours that stay apart for colour-blind readers (Okabe and Ito).
@@ -48,6 +48,7 @@ const STYLES: [Style; 13] = [
     style("ours", "none", "ag-ui-stream", "#0072b2"),
     style("ours", "latest", "ag-ui-stream, snapshots", "#0072b2"),
     style("ours", "held", "ag-ui-stream, all snapshots kept", "#0072b2"),
+    style("ours async", "latest", "ag-ui-stream async, snapshots", "#56b4e9"),
     style("everruns-core", "none", "everruns-core", "#e69f00"),
     style("everruns-core", "latest", "everruns-core, snapshots", "#e69f00"),
     style("everruns-core typed", "none", "everruns-core, unenforced", "#a6761d"),
@@ -56,7 +57,6 @@ const STYLES: [Style; 13] = [
     style("ag-ui Thread", "none", "ag-ui Thread", "#cc79a7"),
     style("ag-ui Thread", "latest", "ag-ui Thread, snapshots", "#cc79a7"),
     style("reference runAgent", "latest", "TypeScript reference, runAgent", "#d55e00"),
-    style("ours async", "latest", "ag-ui-stream async, snapshots", "#56b4e9"),
 ];
 
 /// Draws the records of the two plot axes.

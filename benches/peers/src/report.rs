@@ -115,6 +115,7 @@ pub fn print(files: &[&str], svg: Option<&str>) -> io::Result<()> {
     records.times(&WITH);
     println!(
         "\nThe best repetition, the median in brackets. † skips enforcement. \
+         everruns-core keeps no reasoning, state or tool results. \
          * cut off: measured on the first part of the workload only \
          (the number of events beside it), where a cost that grows is still low.\n"
     );
