@@ -19,13 +19,7 @@ pub struct Clock {
 impl Clock {
     /// A clock for one repetition.
     pub fn new(timed_from: usize, budget: Duration) -> Self {
-        Self {
-            timed_from,
-            budget,
-            started: None,
-            elapsed: Duration::ZERO,
-            measured: 0,
-        }
+        Self { timed_from, budget, started: None, elapsed: Duration::ZERO, measured: 0 }
     }
 
     /// Feeds the events to a push consumer. The second argument of `feed` says

@@ -116,10 +116,7 @@ pub fn run(workload: &Workload, clock: &mut Clock) -> Checksum {
             text.push_str(event.delta.unwrap_or_default());
         }),
     }
-    Checksum {
-        arrival: Some(hash_text(&text)),
-        ..Checksum::default()
-    }
+    Checksum { arrival: Some(hash_text(&text)), ..Checksum::default() }
 }
 
 /// The struct for an event of mixed kind is picked by a look at its first

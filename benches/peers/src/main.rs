@@ -63,11 +63,8 @@ struct Contender {
 fn contenders() -> Vec<Contender> {
     use Reading::{Held, Latest, None};
     let peer = |name, run: Run| [None, Latest].map(|reading| Contender { name, reading, run });
-    let mut all = vec![Contender {
-        name: "floor",
-        reading: None,
-        run: |workload, _, clock| floor::run(workload, clock),
-    }];
+    let mut all =
+        vec![Contender { name: "floor", reading: None, run: |workload, _, clock| floor::run(workload, clock) }];
     all.extend([None, Latest, Held].map(|reading| Contender { name: "ours", reading, run: ours::bare }));
     all.extend([None, Latest].map(|reading| Contender { name: "ours async", reading, run: ours::combined }));
     all.extend(peer("everruns-core", peer_everruns::full));
@@ -93,28 +90,16 @@ const PASSES: usize = 3;
 
 /// One pass of the tables: a contender over its time is measured on the first
 /// part of the workload, in the first pass only.
-const TABLE: Limits = Limits {
-    rounds: 60,
-    spend: Duration::from_millis(400),
-    cut: Duration::from_millis(3_000),
-};
+const TABLE: Limits = Limits { rounds: 60, spend: Duration::from_millis(400), cut: Duration::from_millis(3_000) };
 
 /// The plot over the length of the message: a contender over its time ends its
 /// line there, for only a whole message says what a message of that length
 /// costs.
-const TEXT: Limits = Limits {
-    rounds: 60,
-    spend: Duration::from_millis(300),
-    cut: Duration::from_millis(4_000),
-};
+const TEXT: Limits = Limits { rounds: 60, spend: Duration::from_millis(300), cut: Duration::from_millis(4_000) };
 
 /// The plot over the length of the thread: the cost hardly changes within the
 /// measured run, so its first part will do.
-const THREAD: Limits = Limits {
-    rounds: 40,
-    spend: Duration::from_millis(400),
-    cut: Duration::from_millis(800),
-};
+const THREAD: Limits = Limits { rounds: 40, spend: Duration::from_millis(400), cut: Duration::from_millis(800) };
 
 /// Message lengths of the plot, in deltas.
 const TEXT_SIZES: [usize; 8] = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 200_000];
@@ -153,14 +138,13 @@ fn write_events(directory: &Path) -> io::Result<()> {
     for (axis, size, workload) in table.chain(text).chain(thread) {
         let file = format!("{}.jsonl", workload.name);
         let mut out = BufWriter::new(fs::File::create(directory.join(&file))?);
-        // What only builds up the conversation is in `history`, assembled.
-        for event in &workload.events[workload.timed_from..] {
+        // The runs before the measured one are in `history`, assembled.
+        for event in &workload.events[workload.history_events..] {
             writeln!(out, "{event}")?;
         }
         out.flush()?;
-        let pairs = |texts: &[workloads::Text]| -> Vec<_> {
-            texts.iter().map(|text| json!([text.id, text.text])).collect()
-        };
+        let pairs =
+            |texts: &[workloads::Text]| -> Vec<_> { texts.iter().map(|text| json!([text.id, text.text])).collect() };
         index.push(json!({
             "axis": axis.name(),
             "workload": workload.name,
@@ -178,10 +162,8 @@ fn measure() -> io::Result<()> {
     let started = Instant::now();
     let log = |what: &str| eprintln!("[{:>3} s] {what}", started.elapsed().as_secs());
 
-    let mut trials: Vec<Trial> = workloads::all()
-        .into_iter()
-        .map(|workload| Trial::new(Axis::Table, 0, workload, &contenders))
-        .collect();
+    let mut trials: Vec<Trial> =
+        workloads::all().into_iter().map(|workload| Trial::new(Axis::Table, 0, workload, &contenders)).collect();
     for pass in 1..=PASSES {
         log(&format!("W1 to W6, pass {pass} of {PASSES}"));
         trials.iter_mut().for_each(|trial| trial.run(&TABLE));
@@ -197,9 +179,7 @@ fn measure() -> io::Result<()> {
         trial.run(&TEXT);
         let mut records = trial.records();
         records.retain(|record| !record.cut());
-        running.retain(|contender| {
-            records.iter().any(|record| record.is_of(contender.name, contender.reading))
-        });
+        running.retain(|contender| records.iter().any(|record| record.is_of(contender.name, contender.reading)));
         print(&records)?;
     }
     for size in THREAD_SIZES {

@@ -5,9 +5,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ag_ui::client::transport::{
-    RawTransportFuture, Transport, TransportFuture, boxed_raw_stream,
-};
+use ag_ui::client::transport::{RawTransportFuture, Transport, TransportFuture, boxed_raw_stream};
 use ag_ui::client::{Applier, ChunkNormalizer, Error, Thread, Update, Verifier};
 use ag_ui::{Event, Message, RunAgentInput};
 use futures::StreamExt;
@@ -28,15 +26,13 @@ use crate::workloads::{THREAD_ID, Workload};
 /// The history of a workload is handed to the thread at the start, for it would
 /// take minutes to be fed.
 pub fn thread(workload: &'static Workload, reading: Reading, clock: &mut Clock) -> Checksum {
-    let runs = split_runs(&workload.events[clock.timed_from()..]);
+    let runs = split_runs(&workload.events[workload.history_events..]);
+    let unmeasured = clock.timed_from() - workload.history_events;
     let ids: Vec<String> = runs.iter().map(|run| run_id(run)).collect();
     let taken = Arc::new(AtomicUsize::new(0));
     let transport = Recorded { runs: Mutex::new(runs.into()), taken: Arc::clone(&taken) };
-    let history: Vec<Message> = workload
-        .history
-        .iter()
-        .map(|message| Message::assistant(message.id.as_str(), message.text.as_str()))
-        .collect();
+    let history: Vec<Message> =
+        workload.history.iter().map(|message| Message::assistant(message.id.as_str(), message.text.as_str())).collect();
     let mut thread: Thread<Recorded> = Thread::<_, Value>::builder(transport, THREAD_ID)
         .messages(history)
         .build()
@@ -56,7 +52,7 @@ pub fn thread(workload: &'static Workload, reading: Reading, clock: &mut Clock) 
                 if reading != Reading::None {
                     black_box(updates.thread().messages().to_vec());
                 }
-                if !clock.go_on(taken.load(Ordering::Relaxed)) {
+                if !clock.go_on(taken.load(Ordering::Relaxed).saturating_sub(unmeasured)) {
                     over_budget = true;
                     break;
                 }
@@ -103,13 +99,11 @@ fn checksum(applier: &Applier) -> Checksum {
             _ => None,
         })
     };
-    let texts = assistant()
-        .filter_map(|message| Some((message.id.as_str(), message.content.as_deref()?)));
+    let texts = assistant().filter_map(|message| Some((message.id.as_str(), message.content.as_deref()?)));
     let calls = assistant()
         .flat_map(|message| message.tool_calls.iter().flatten())
         .map(|call| (call.id.as_str(), call.function.arguments.as_str()));
-    let thoughts =
-        applier.reasoning().iter().map(|thought| (thought.id.as_str(), thought.content.as_str()));
+    let thoughts = applier.reasoning().iter().map(|thought| (thought.id.as_str(), thought.content.as_str()));
     Checksum {
         arrival: None,
         texts: Some(hash_texts(texts)),

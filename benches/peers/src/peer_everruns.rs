@@ -54,9 +54,5 @@ fn drive(
 fn checksum(result: &RunResult) -> Checksum {
     let texts = result.messages.iter().map(|message| (message.id.as_str(), message.content.as_str()));
     let calls = result.tool_calls.iter().map(|call| (call.id.as_str(), call.arguments.as_str()));
-    Checksum {
-        texts: Some(hash_texts(texts)),
-        calls: Some(hash_texts(calls)),
-        ..Checksum::default()
-    }
+    Checksum { texts: Some(hash_texts(texts)), calls: Some(hash_texts(calls)), ..Checksum::default() }
 }

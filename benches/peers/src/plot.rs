@@ -27,19 +27,14 @@ struct Style {
     width: f64,
 }
 
-const fn style(
-    contender: &'static str,
-    reading: &'static str,
-    label: &'static str,
-    colour: &'static str,
-) -> Style {
+const fn style(contender: &'static str, reading: &'static str, label: &'static str, colour: &'static str) -> Style {
     let dash = match reading.as_bytes() {
         b"none" => "none",
         b"latest" => "7 4",
         _ => "2 3",
     };
     let ours = matches!(contender.as_bytes(), b"ours" | b"ours async");
-    Style { contender, reading, label, colour, dash, width: if ours { 3.0 } else { 1.8 } }
+    Style { contender, reading, label, colour, dash, width: if ours { 2.6 } else { 1.8 } }
 }
 
 /// Colours that stay apart for colour-blind readers (Okabe and Ito).
@@ -48,6 +43,7 @@ const STYLES: [Style; 13] = [
     style("ours", "none", "ag-ui-stream", "#0072b2"),
     style("ours", "latest", "ag-ui-stream, snapshots", "#0072b2"),
     style("ours", "held", "ag-ui-stream, all snapshots kept", "#0072b2"),
+    style("ours async", "latest", "ag-ui-stream async, snapshots", "#56b4e9"),
     style("everruns-core", "none", "everruns-core", "#e69f00"),
     style("everruns-core", "latest", "everruns-core, snapshots", "#e69f00"),
     style("everruns-core typed", "none", "everruns-core, unenforced", "#a6761d"),
@@ -56,7 +52,6 @@ const STYLES: [Style; 13] = [
     style("ag-ui Thread", "none", "ag-ui Thread", "#cc79a7"),
     style("ag-ui Thread", "latest", "ag-ui Thread, snapshots", "#cc79a7"),
     style("reference runAgent", "latest", "TypeScript reference, runAgent", "#d55e00"),
-    style("ours async", "latest", "ag-ui-stream async, snapshots", "#56b4e9"),
 ];
 
 /// Draws the records of the two plot axes.
@@ -126,9 +121,8 @@ impl Scale {
 
     /// From the least value to the greatest.
     fn within(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
-        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
-            (low.min(value.log10()), high.max(value.log10()))
-        });
+        let (low, high) =
+            values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value.log10()), high.max(value.log10())));
         Self { low, high: high.max(low + 1.0), from, to }
     }
 
@@ -140,8 +134,7 @@ impl Scale {
     /// The powers of ten within the scale.
     fn decades(&self) -> impl Iterator<Item = f64> {
         let near = 1e-9;
-        ((self.low - near).ceil() as i32..=(self.high + near).floor() as i32)
-            .map(|power| 10_f64.powi(power))
+        ((self.low - near).ceil() as i32..=(self.high + near).floor() as i32).map(|power| 10_f64.powi(power))
     }
 }
 
@@ -165,17 +158,13 @@ impl Svg {
         ));
         for cost in costs.decades() {
             let y = costs.at(cost);
-            self.line(format_args!(
-                r##"<path d="M{left:.1} {y:.1}H{right:.1}" stroke="#ddd" fill="none"/>"##
-            ));
+            self.line(format_args!(r##"<path d="M{left:.1} {y:.1}H{right:.1}" stroke="#ddd" fill="none"/>"##));
             // Whole decades need no decimals.
             self.text(left - 10.0, y + 4.5, "end", &time(cost).replace(".00", "").replace(".0", ""));
         }
         for size in sizes.decades() {
             let x = sizes.at(size);
-            self.line(format_args!(
-                r##"<path d="M{x:.1} {PANEL_TOP}V{bottom}" stroke="#ddd" fill="none"/>"##
-            ));
+            self.line(format_args!(r##"<path d="M{x:.1} {PANEL_TOP}V{bottom}" stroke="#ddd" fill="none"/>"##));
             self.text(x, bottom + 20.0, "middle", &count(size.round() as usize));
         }
         self.line(format_args!(
@@ -192,10 +181,7 @@ impl Svg {
             line.join(" ")
         ));
         for (x, y) in points {
-            self.line(format_args!(
-                r#"<circle cx="{x:.1}" cy="{y:.1}" r="{:.1}" fill="{colour}"/>"#,
-                width + 0.8
-            ));
+            self.line(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{:.1}" fill="{colour}"/>"#, width + 0.8));
         }
     }
 }

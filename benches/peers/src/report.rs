@@ -115,6 +115,7 @@ pub fn print(files: &[&str], svg: Option<&str>) -> io::Result<()> {
     records.times(&WITH);
     println!(
         "\nThe best repetition, the median in brackets. † skips enforcement. \
+         everruns-core keeps no reasoning, state or tool results. \
          * cut off: measured on the first part of the workload only \
          (the number of events beside it), where a cost that grows is still low.\n"
     );
@@ -156,11 +157,7 @@ fn our_columns() -> Vec<Ratio> {
         ("async ÷ bare", vec![("ours async", Latest)], ("ours", Latest)),
         ("fastest full peer ÷ ours", full.map(|name| (name, None)).to_vec(), ("ours", None)),
         ("fastest shortcut † ÷ ours", shortcut.map(|name| (name, None)).to_vec(), ("ours", None)),
-        (
-            "fastest peer ÷ ours, snapshots",
-            every.map(|&name| (name, Latest)).collect(),
-            ("ours", Latest),
-        ),
+        ("fastest peer ÷ ours, snapshots", every.map(|&name| (name, Latest)).collect(), ("ours", Latest)),
         ("reference ÷ ours, snapshots", vec![(REFERENCE, Latest)], ("ours", Latest)),
     ]
 }
@@ -169,39 +166,39 @@ struct Records(Vec<Record>);
 
 impl Records {
     fn find(&self, axis: Axis, workload: &str, name: &str, reading: Reading) -> Option<&Record> {
-        self.0.iter().find(|record| {
-            record.axis == axis && record.workload == workload && record.is_of(name, reading)
-        })
+        self.0.iter().find(|record| record.axis == axis && record.workload == workload && record.is_of(name, reading))
     }
 
     fn times(&self, columns: &[Column]) {
         head(columns.iter().map(|(heading, ..)| *heading));
         for workload in WORKLOADS {
-            row(workload, columns.iter().map(|(_, name, reading)| {
-                self.find(Axis::Table, workload, name, *reading).map(|record| {
-                    let cell = format!("{} ({})", time(record.min), time(record.median));
-                    if record.cut() {
-                        format!("{cell} *{}", count(record.measured))
-                    } else {
-                        cell
-                    }
-                })
-            }));
+            row(
+                workload,
+                columns.iter().map(|(_, name, reading)| {
+                    self.find(Axis::Table, workload, name, *reading).map(|record| {
+                        let cell = format!("{} ({})", time(record.min), time(record.median));
+                        if record.cut() { format!("{cell} *{}", count(record.measured)) } else { cell }
+                    })
+                }),
+            );
         }
     }
 
     fn ratios(&self, columns: &[Ratio]) {
         head(columns.iter().map(|(heading, ..)| *heading));
         for workload in WORKLOADS {
-            row(workload, columns.iter().map(|(_, dividends, (name, reading))| {
-                let divisor = self.find(Axis::Table, workload, name, *reading)?.min;
-                let dividend = dividends
-                    .iter()
-                    .filter_map(|(name, reading)| self.find(Axis::Table, workload, name, *reading))
-                    .min_by(|a, b| a.min.total_cmp(&b.min))?;
-                let at_least = if dividend.cut() { "≥ " } else { "" };
-                Some(format!("{at_least}{}", ratio(dividend.min / divisor)))
-            }));
+            row(
+                workload,
+                columns.iter().map(|(_, dividends, (name, reading))| {
+                    let divisor = self.find(Axis::Table, workload, name, *reading)?.min;
+                    let dividend = dividends
+                        .iter()
+                        .filter_map(|(name, reading)| self.find(Axis::Table, workload, name, *reading))
+                        .min_by(|a, b| a.min.total_cmp(&b.min))?;
+                    let at_least = if dividend.cut() { "≥ " } else { "" };
+                    Some(format!("{at_least}{}", ratio(dividend.min / divisor)))
+                }),
+            );
         }
     }
 
@@ -230,10 +227,13 @@ impl Records {
                 "held" => format!("{}, all kept", key.0),
                 _ => key.0.to_owned(),
             };
-            row(&name, [
-                between(Axis::Text, "text(1000)", "text(200000)"),
-                between(Axis::Thread, "thread(10)", "thread(20000)"),
-            ]);
+            row(
+                &name,
+                [
+                    between(Axis::Text, "text(1000)", "text(200000)"),
+                    between(Axis::Thread, "thread(10)", "thread(20000)"),
+                ],
+            );
         }
     }
 }
@@ -245,8 +245,7 @@ fn head<'a>(headings: impl IntoIterator<Item = &'a str>) {
 }
 
 fn row(name: &str, cells: impl IntoIterator<Item = Option<String>>) {
-    let cells: Vec<String> =
-        cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".to_owned())).collect();
+    let cells: Vec<String> = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".to_owned())).collect();
     println!("| {name} | {} |", cells.join(" | "));
 }
 
