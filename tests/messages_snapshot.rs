@@ -201,6 +201,16 @@ fn s9_results_go_behind_their_caller_after_a_snapshot() {
 }
 
 #[test]
+fn s9_where_results_went_before_a_snapshot_is_of_no_account_behind_it() {
+    // The place of the first caller is that of the second one afterwards.
+    let mut events = text("x", "x").to_vec();
+    events.extend([call_start("c"), call_end("c"), result("r1", "c", json!("1"))]);
+    let copies = [caller("c", &[("c", "")]), caller("d", &[("d", "")]), user("v", "y"), user("w", "z")];
+    events.extend([messages_snapshot(json!(copies)), result("r2", "d", json!("2"))]);
+    assert_eq!(assemble_run(events).ids(), ["c", "d", "r2", "v", "w"]);
+}
+
+#[test]
 fn e3_what_enforcement_removed_is_not_restated() {
     let odd = json!({"role": "later", "id": "x"});
     let assembled = on_top_of(&[user("a", "1"), user("x", "2")], &[user("a", "1"), odd]);

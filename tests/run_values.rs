@@ -286,6 +286,10 @@ fn r6_an_invocation_of_the_same_id_in_a_later_run_is_another_one() {
         .collect();
     assert!(matches!(names[0][..], [("first", SubagentStatus::Finished(_))]));
     assert_eq!(names[1], [("second", &SubagentStatus::Abandoned)]);
+    // A run that announces another one has none of this id.
+    let mut other = events.clone();
+    other.extend(in_run([subagent_started("u"), subagent_finished("u")]));
+    assert_eq!(assemble(&other).snapshot.subagent("s"), None);
     // A run that announces none has none.
     events.extend(in_run([by("s", text_start("m")), text_end("m")]));
     assert_eq!(assemble(&events).snapshot.subagent("s"), None);
