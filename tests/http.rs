@@ -1,5 +1,7 @@
 //! The HTTP client against servers of its own, byte by byte, over real sockets.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

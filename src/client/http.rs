@@ -10,7 +10,7 @@ use futures::future::{self, BoxFuture, Either};
 use futures::stream::StreamExt;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::response::until;
@@ -18,7 +18,6 @@ use super::{AbortHandle, HttpError, HttpEvents, HttpOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream};
 use crate::codec::Format;
 use crate::error::Error;
-use crate::event::Event;
 use crate::input::RunAgentInput;
 use crate::message::Message;
 use crate::version::PROTOCOL_VERSION;
@@ -151,16 +150,11 @@ fn body_of(mut input: RunAgentInput) -> Result<Vec<u8>, HttpError> {
     input.tools.get_or_insert_with(Vec::new);
     input.context.get_or_insert_with(Vec::new);
     let input = serde_json::to_value(&input).map_err(HttpError::Json)?;
-    let event = json!({"type": "RUN_STARTED", "threadId": "", "runId": "", "input": input});
-    // One that is nested deeper than we would read it is for the server to judge.
-    if let Err(Error::Malformed(mut error)) = Event::from_value(&event) {
-        error.event_type = None;
-        error.path = error.path.strip_prefix("/input").unwrap_or(&error.path).to_owned();
-        return Err(HttpError::Input(error));
-    }
-    match event {
-        Value::Object(mut event) => serde_json::to_vec(&event.remove("input")).map_err(HttpError::Json),
-        _ => Ok(Vec::new()),
+    let body = serde_json::to_vec(&input).map_err(HttpError::Json)?;
+    match RunAgentInput::from_value(input) {
+        Err(Error::Malformed(error)) => Err(HttpError::Input(error)),
+        // One that is nested deeper than we would read it is for the server to judge.
+        Ok(_) | Err(_) => Ok(body),
     }
 }
 
