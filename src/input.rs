@@ -2,9 +2,12 @@
 
 use serde_json::Value;
 
-use crate::event::Metadata;
+use crate::error::{Error, Malformed};
+use crate::event::{Event, Metadata};
 use crate::id::{InterruptId, RunId, ThreadId};
 use crate::message::Message;
+use crate::rule::Rule;
+use crate::warning::Warning;
 
 object! {
     /// What a run is given.
@@ -100,7 +103,65 @@ object! {
     }
 }
 
+fn no_input(found: &str) -> Error {
+    let expected = "the input of a run".into();
+    Malformed { rule: Rule::E9, event: 0, event_type: None, path: String::new(), expected, found: found.into() }.into()
+}
+
 impl RunAgentInput {
+    /// Reads the input of a run, for whoever is the agent: the same as it would be read within a
+    /// `RUN_STARTED`, what is unknown removed with a warning (E1 to E4).
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] (E5); [`Error::LimitExceeded`].
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::RunAgentInput;
+    /// use serde_json::json;
+    ///
+    /// let (input, warnings) =
+    ///     RunAgentInput::from_value(json!({"threadId": "t", "runId": "r", "messages": [], "new": 1}))?;
+    /// assert_eq!(input, RunAgentInput::new("t", "r", []));
+    /// assert_eq!(warnings[0].path, "/new");
+    ///
+    /// let error = RunAgentInput::from_value(json!({"threadId": "t", "messages": []})).unwrap_err();
+    /// assert!(error.to_string().contains("runId"));
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    pub fn from_value(value: Value) -> Result<(Self, Vec<Warning>), Error> {
+        let event = serde_json::json!({"type": "RUN_STARTED", "threadId": "", "runId": "", "input": value});
+        let out_of_event = |path: &mut String| {
+            if let Some(inner) = path.strip_prefix("/input") {
+                *path = inner.to_owned();
+            }
+        };
+        let (event, mut warnings) = Event::from_value(&event).map_err(|mut error| {
+            if let Error::Malformed(error) = &mut error {
+                error.event_type = None;
+                out_of_event(&mut error.path);
+            }
+            error
+        })?;
+        for warning in &mut warnings {
+            warning.event_type.clear();
+            out_of_event(&mut warning.path);
+        }
+        let input = match event {
+            Some(Event::RunStarted(event)) => event.input,
+            _ => None,
+        };
+        Ok((input.map(|input| *input).ok_or_else(|| no_input("a value without one"))?, warnings))
+    }
+
+    /// The same from JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] (E5, and E9 for what is no JSON); [`Error::LimitExceeded`].
+    pub fn from_slice(json: &[u8]) -> Result<(Self, Vec<Warning>), Error> {
+        Self::from_value(serde_json::from_slice(json).map_err(|error| no_input(&error.to_string()))?)
+    }
+
     /// The state that the run starts from: the input's, else `{}` (rule A6).
     #[must_use]
     pub fn initial_state(&self) -> Value {

@@ -50,6 +50,7 @@
 //! - `stream` (default): the combinators and the [`Agent`] trait, over `futures` and `tokio-stream`.
 //! - `tracing` (default): every warning is also logged, target `ag_ui_stream`.
 //! - `sse`, `json-lines`, `protobuf`: the bindings, decoded and encoded.
+//! - `reqwest`: [`HttpAgent`](client::HttpAgent), a client for agents behind HTTP; brings `sse`.
 //! - `full`: all of them.
 //!
 //! # Versions
@@ -60,6 +61,8 @@
 #[macro_use]
 mod macros;
 
+#[cfg(feature = "reqwest")]
+pub mod client;
 #[cfg(feature = "__codec")]
 pub mod codec;
 pub mod event;

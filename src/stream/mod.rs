@@ -41,7 +41,7 @@
 macro_rules! shell {
     ($name:ident<S $(, $param:ident)?>, $machine:ty $(, in $wrapper:ident)?) => {
         impl<S $(, $param)?> $name<S $(, $param)?> {
-            pub(super) fn new(source: S, machine: $machine) -> Self {
+            pub(crate) fn new(source: S, machine: $machine) -> Self {
                 $(let machine = $wrapper(machine);)?
                 Self { inner: Staged::new(source, machine) }
             }

@@ -1,0 +1,188 @@
+//! A chat in the terminal with any AG-UI agent behind HTTP.
+//!
+//! ```sh
+//! cargo run --example chat --features full -- http://127.0.0.1:8000/agent
+//! ```
+//!
+//! Ctrl-C breaks a run off; at the prompt it ends the program, as does the end of the input. A
+//! bearer token is taken from the variable `AG_UI_TOKEN`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
+
+use std::error::Error as StdError;
+use std::io::Write;
+
+use ag_ui_stream::client::{HttpAgent, HttpError};
+use ag_ui_stream::event::Interrupt;
+use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::message::{Message, UserMessage};
+use ag_ui_stream::snapshot::RunOutcome;
+use ag_ui_stream::snapshot::Snapshot;
+use ag_ui_stream::{Error, Event, EventStreamExt, IdGenerator, RandomIds, ResumeEntry, ResumeStatus, RunAgentInput};
+use futures::StreamExt;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::signal::ctrl_c;
+
+type Prompts = Lines<BufReader<Stdin>>;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn StdError>> {
+    let Some(url) = std::env::args().nth(1) else {
+        return Err("usage: chat URL".into());
+    };
+    let mut builder = HttpAgent::builder(url);
+    if let Ok(token) = std::env::var("AG_UI_TOKEN") {
+        builder = builder.bearer(token);
+    }
+    let agent = builder.build()?;
+
+    let mut prompts = BufReader::new(tokio::io::stdin()).lines();
+    let mut ids = RandomIds::new();
+    let thread = ids.next_id();
+    let mut messages: Vec<Message> = Vec::new();
+    let mut state = None;
+    while let Some(prompt) = ask(&mut prompts, "> ").await? {
+        if prompt.trim().is_empty() {
+            continue;
+        }
+        messages.push(UserMessage::new(ids.next_id(), prompt.as_str()).into());
+        let mut resume = None;
+        // As long as the agent asks back, its questions are answered and the run goes on.
+        loop {
+            let mut input = RunAgentInput::new(thread.as_str(), ids.next_id(), messages.clone());
+            input.state = state.clone();
+            input.resume = resume.take();
+            let Some(snapshot) = run(&agent, input).await else { break };
+            messages = snapshot.messages().iter().cloned().collect();
+            // `null` is a state, but none that an input can carry.
+            state = Some(snapshot.state().clone()).filter(|state| !state.is_null());
+            match snapshot.run().map(|run| &run.outcome) {
+                Some(RunOutcome::Interrupt { interrupts, .. }) => {
+                    resume = Some(answer(&mut prompts, interrupts).await?);
+                }
+                Some(RunOutcome::Error { message, .. }) => eprintln!("[the run failed: {}]", plain(message)),
+                Some(RunOutcome::Cancelled) => eprintln!("[cancelled]"),
+                _ => {}
+            }
+            if resume.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs the agent and shows what comes; gives the conversation behind it, however the run ended,
+/// or `None` where it did not begin.
+async fn run(agent: &HttpAgent, input: RunAgentInput) -> Option<Snapshot> {
+    let mut pipeline = Pipeline::builder().history(input.messages.iter().cloned());
+    if let Some(state) = &input.state {
+        pipeline = pipeline.state(state.clone());
+    }
+    let started = tokio::select! {
+        started = agent.start(input) => started,
+        _ = ctrl_c() => Err(HttpError::Aborted),
+    };
+    let mut updates = match started {
+        Ok(events) => events.updates_with(pipeline.build()),
+        Err(error) => {
+            complain(&error);
+            return None;
+        }
+    };
+    loop {
+        let update = tokio::select! {
+            update = updates.next() => update,
+            _ = ctrl_c() => Some(Err(Error::Source(HttpError::Aborted))),
+        };
+        match update {
+            Some(Ok(update)) => {
+                if let Some(warning) = update.warning() {
+                    eprintln!("\n[{}]", plain(&warning.to_string()));
+                }
+                if let Some(event) = update.event() {
+                    show(event);
+                }
+            }
+            Some(Err(error)) => {
+                println!();
+                complain(&error);
+                break;
+            }
+            None => break,
+        }
+    }
+    Some(updates.machine().snapshot().clone())
+}
+
+/// An event as it comes.
+fn show(event: &Event) {
+    match event {
+        Event::TextMessageContent(content) => print!("{}", plain(&content.delta)),
+        Event::TextMessageEnd(_) | Event::ReasoningMessageEnd(_) => println!(),
+        Event::ReasoningMessageStart(_) => print!("(thinking) "),
+        Event::ReasoningMessageContent(content) => print!("{}", plain(&content.delta)),
+        Event::ToolCallStart(call) => print!("[tool {} ", plain(&call.tool_call_name)),
+        Event::ToolCallArgs(arguments) => print!("{}", plain(&arguments.delta)),
+        Event::ToolCallEnd(_) => println!("]"),
+        Event::ToolCallResult(result) => {
+            let text = result.content.text();
+            println!("[result {}]", text.map_or_else(|| "without text".to_owned(), |text| plain(&text.to_cow())));
+        }
+        Event::StepStarted(step) => println!("[step {}]", plain(&step.step_name)),
+        _ => {}
+    }
+    // A terminal that is gone ends the program with the next prompt.
+    let _ = std::io::stdout().flush();
+}
+
+/// An answer to each question; an empty one abandons it.
+async fn answer(prompts: &mut Prompts, questions: &[Interrupt]) -> Result<Vec<ResumeEntry>, Box<dyn StdError>> {
+    let mut answers = Vec::new();
+    for question in questions {
+        let text = question.message.as_ref().unwrap_or(&question.reason);
+        let line = ask(prompts, &format!("{} ", plain(text))).await?.unwrap_or_default();
+        let mut entry = ResumeEntry::new(question.id.clone(), ResumeStatus::Cancelled);
+        if !line.trim().is_empty() {
+            entry.status = ResumeStatus::Resolved;
+            // JSON as what it is, everything else as text.
+            let value = serde_json::from_str(&line).ok().filter(|value: &Value| !value.is_null());
+            entry.payload = Some(value.unwrap_or(Value::String(line)));
+        }
+        answers.push(entry);
+    }
+    Ok(answers)
+}
+
+/// The next line; `None` at the end of the input and for Ctrl-C.
+async fn ask(prompts: &mut Prompts, prompt: &str) -> std::io::Result<Option<String>> {
+    print!("{prompt}");
+    std::io::stdout().flush()?;
+    tokio::select! {
+        line = prompts.next_line() => line,
+        _ = ctrl_c() => {
+            println!();
+            // The thread that waits for a line cannot be stopped otherwise.
+            std::process::exit(0)
+        }
+    }
+}
+
+fn complain(error: &dyn StdError) {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    eprintln!("[{}]", plain(&text));
+}
+
+/// Text without what would move the cursor or change colours: it comes from elsewhere.
+fn plain(text: &str) -> String {
+    text.chars().filter(|&c| !c.is_control() || c == '\n' || c == '\t').collect()
+}

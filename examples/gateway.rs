@@ -1,0 +1,105 @@
+//! A proxy before an agent: what goes through is what the protocol allows, and what does not is
+//! logged.
+//!
+//! ```sh
+//! cargo run --example gateway --features full -- http://127.0.0.1:8000/agent 127.0.0.1:8001
+//! ```
+//!
+//! Behind the first violation nothing passes; the client is told by a `RUN_ERROR`, unless its run
+//! was over by then.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
+
+use std::error::Error as StdError;
+use std::future::ready;
+use std::time::Duration;
+
+use ag_ui_stream::client::{HttpAgent, HttpEvents};
+use ag_ui_stream::codec::Format;
+use ag_ui_stream::event::RunErrorEvent;
+use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, Item, RunAgentInput};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use futures::{Stream, StreamExt};
+use tokio::net::TcpListener;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn StdError>> {
+    let mut arguments = std::env::args().skip(1);
+    let Some(upstream) = arguments.next() else {
+        return Err("usage: gateway URL [ADDRESS]".into());
+    };
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8001".to_owned());
+    let listener = TcpListener::bind(&address).await?;
+    println!("a gateway at http://{}/agent", listener.local_addr()?);
+    let router = Router::new().route("/agent", post(gateway)).with_state(HttpAgent::new(upstream)?);
+    Ok(axum::serve(listener, router).await?)
+}
+
+async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
+    let input = match RunAgentInput::from_slice(&body) {
+        Ok((input, warnings)) => {
+            for warning in warnings {
+                eprintln!("input: warning: {warning}");
+            }
+            input
+        }
+        Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
+    };
+    let run = input.run_id.to_string();
+    match upstream.start(input).await {
+        // To drop the response, as the server does when its client goes, is to drop the run.
+        Ok(events) => {
+            let body = clean(run, events).to_sse().keep_alive(Duration::from_secs(15));
+            ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
+        }
+        Err(error) => {
+            eprintln!("run {run}: {}", chain(&error));
+            (StatusCode::BAD_GATEWAY, "the agent cannot be run").into_response()
+        }
+    }
+}
+
+/// The events that may pass; a fault as a `RUN_ERROR`.
+fn clean(run: String, events: HttpEvents) -> impl Stream<Item = Item> {
+    let mut over = false;
+    events.items().filter_map(move |item| {
+        ready(match item {
+            Ok(item) => {
+                if let Some(warning) = item.warning() {
+                    eprintln!("run {run}: warning: {warning}");
+                }
+                match item.event() {
+                    Some(Event::RunStarted(_)) => over = false,
+                    Some(Event::RunFinished(_) | Event::RunError(_)) => over = true,
+                    _ => {}
+                }
+                Some(item)
+            }
+            Err(error) => {
+                eprintln!("run {run}: {}", chain(&error));
+                // A run that has ended stays as it ended (rule R8a).
+                (!over).then(|| Event::from(RunErrorEvent::new("the agent broke the run off")).into())
+            }
+        })
+    })
+}
+
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Some errors show their cause themselves.
+        if !text.ends_with(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}

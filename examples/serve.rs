@@ -1,0 +1,116 @@
+//! A server with an agent that needs no model: what you say, it says again, word by word.
+//!
+//! ```sh
+//! cargo run --example serve --features full             # 127.0.0.1:8000, or another address
+//! cargo run --example chat --features full -- http://127.0.0.1:8000/agent
+//! ```
+//!
+//! Some words make it do more: `tool` calls a tool, `think` reasons aloud, `ask` stops with a
+//! question, `fail` fails, `break` stops in the middle of a sentence.
+
+#![allow(clippy::print_stdout, reason = "a program")]
+
+use std::time::Duration;
+
+use ag_ui_stream::codec::Format;
+use ag_ui_stream::event::{
+    Interrupt, ReasoningMessageChunkEvent, RunErrorEvent, RunFinishedEvent, RunFinishedInterruptOutcome,
+    RunStartedEvent, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent,
+};
+use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, PROTOCOL_VERSION, RunAgentInput};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use futures::{StreamExt, stream};
+use tokio::net::TcpListener;
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8000".to_owned());
+    let listener = TcpListener::bind(&address).await?;
+    println!("an agent at http://{}/agent", listener.local_addr()?);
+    axum::serve(listener, Router::new().route("/agent", post(agent))).await
+}
+
+/// The input of a run in, its events out.
+async fn agent(body: Bytes) -> Response {
+    let input = match RunAgentInput::from_slice(&body) {
+        Ok((input, _)) => input,
+        Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
+    };
+    println!("run {} of thread {}", input.run_id, input.thread_id);
+    let events = stream::iter(script(input)).then(|event| async {
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        event
+    });
+    // Expanded and verified on the way out: whatever the script, a client never sees a broken run
+    // that looks whole.
+    let body = events.items().to_sse().keep_alive(Duration::from_secs(15));
+    ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
+}
+
+/// What the agent does with an input.
+fn script(input: RunAgentInput) -> Vec<Event> {
+    let asked = input.messages.last().and_then(|message| Some(message.text()?.to_string())).unwrap_or_default();
+    let run = input.run_id.as_str();
+    let id = |kind: &str| format!("{run}-{kind}");
+
+    let mut started = RunStartedEvent::new(input.thread_id.clone(), input.run_id.clone());
+    started.protocol_version = Some(PROTOCOL_VERSION.into());
+    let mut events = vec![Event::from(started)];
+    let mut finished = RunFinishedEvent::new(input.thread_id.clone(), input.run_id.clone());
+
+    if let Some(answers) = &input.resume {
+        for answer in answers {
+            let payload = answer.payload.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
+            events.extend(say(&id("answer"), &format!("The question was {}: {payload}.", answer.status)));
+        }
+        events.push(finished.into());
+        return events;
+    }
+    if asked.contains("think") {
+        for piece in ["That ", "is ", "a ", "hard ", "one."] {
+            let mut chunk = ReasoningMessageChunkEvent::new();
+            chunk.message_id = Some(id("thought").into());
+            chunk.delta = Some(piece.into());
+            events.push(chunk.into());
+        }
+    }
+    if asked.contains("tool") {
+        for (index, piece) in ["{\"of\":", "\"everything\"", "}"].into_iter().enumerate() {
+            let mut chunk = ToolCallChunkEvent::new();
+            chunk.tool_call_id = Some(id("call").into());
+            chunk.tool_call_name = (index == 0).then(|| "meaning".into());
+            chunk.delta = Some(piece.into());
+            events.push(chunk.into());
+        }
+        events.push(ToolCallResultEvent::new(id("result"), id("call"), "42").into());
+    }
+    if asked.contains("ask") {
+        let mut question = Interrupt::new(id("question"), "confirmation");
+        question.message = Some("Are you sure?".into());
+        finished.outcome = Some(RunFinishedInterruptOutcome::new(question).into());
+        events.push(finished.into());
+        return events;
+    }
+    events.extend(say(&id("answer"), &format!("You said: {asked}")));
+    match () {
+        () if asked.contains("break") => events.truncate(events.len() - 1),
+        () if asked.contains("fail") => events.push(RunErrorEvent::new("as you wished").into()),
+        () => events.push(finished.into()),
+    }
+    events
+}
+
+/// A message, word by word.
+fn say(id: &str, text: &str) -> Vec<Event> {
+    let words = text.split_inclusive(char::is_whitespace).map(|word| {
+        let mut chunk = TextMessageChunkEvent::new();
+        chunk.message_id = Some(id.into());
+        chunk.delta = Some(word.into());
+        chunk.into()
+    });
+    words.collect()
+}

@@ -1,0 +1,338 @@
+//! The agent behind an address.
+
+use core::fmt;
+use core::future::Future;
+use core::time::Duration;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::{self, BoxFuture, Either};
+use futures::stream::StreamExt;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::response::until;
+use super::{AbortHandle, HttpError, HttpEvents, HttpOptions};
+use crate::agent::{Agent, AgentError, BoxError, RawEventStream};
+use crate::codec::Format;
+use crate::error::Error;
+use crate::input::RunAgentInput;
+use crate::message::Message;
+use crate::version::PROTOCOL_VERSION;
+use crate::wire::RawItem;
+
+/// What changes a request before it is sent.
+type Prepare = Arc<dyn Fn(RequestBuilder) -> BoxFuture<'static, Result<RequestBuilder, BoxError>> + Send + Sync>;
+
+/// An agent behind an HTTP address: it posts the input of a run, and gives the events of the
+/// answer, server-sent events or protobuf.
+///
+/// - What is sent is the input with `protocolVersion` declared and without activity messages, once
+///   it is found to be well formed (rule T4). Absent `state`, `tools`, `context` and
+///   `forwardedProps` are sent empty, as servers from before AG-UI 1.0 require them.
+/// - Status, `Content-Encoding` and `Content-Type` are checked before anything is read: an HTML
+///   page is never a success, nor is an empty body, which verification finds truncated.
+/// - One request a run: nothing is tried again, nothing resumed.
+/// - To drop the stream is to close the connection; an [`AbortHandle`] does so from elsewhere.
+///
+/// [`start`](HttpAgent::start) gives the events with typed errors and with the decoder's warnings.
+/// As an [`Agent`] it gives the same, its errors within [`AgentError`], the warnings only logged.
+///
+/// A clone is cheap, and shares the connections.
+///
+/// # Examples
+/// ```no_run
+/// use ag_ui_stream::client::HttpAgent;
+/// use ag_ui_stream::message::UserMessage;
+/// use ag_ui_stream::{AgentExt, RunAgentInput};
+/// use futures::TryStreamExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = HttpAgent::builder("http://localhost:8000/agent").bearer("secret").build()?;
+/// let input = RunAgentInput::new("thread", "run", [UserMessage::new("m1", "Hello").into()]);
+/// let mut snapshots = agent.snapshots(input).await?;
+/// while let Some(snapshot) = snapshots.try_next().await? {
+///     println!("{snapshot:?}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct HttpAgent {
+    client: Client,
+    url: reqwest::Url,
+    headers: HeaderMap,
+    prepare: Option<Prepare>,
+    options: HttpOptions,
+    abort: Option<AbortHandle>,
+}
+
+impl HttpAgent {
+    /// An agent at this address, with a client of its own and the default [`HttpOptions`].
+    ///
+    /// # Errors
+    /// [`HttpError::Client`] for what is no address.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, HttpError> {
+        Self::builder(url).build()
+    }
+
+    /// An agent at this address, to be set up.
+    pub fn builder(url: impl AsRef<str>) -> HttpAgentBuilder {
+        HttpAgentBuilder {
+            client: None,
+            url: url.as_ref().to_owned(),
+            headers: Ok(HeaderMap::new()),
+            prepare: None,
+            connect: Some(HttpAgentBuilder::DEFAULT_CONNECT),
+            options: HttpOptions::new(),
+        }
+    }
+
+    /// The same agent with a handle that ends its runs, the wait for an answer included.
+    pub fn abortable(&self) -> (Self, AbortHandle) {
+        let abort = AbortHandle::new();
+        (Self { abort: Some(abort.clone()), ..self.clone() }, abort)
+    }
+
+    /// Starts a run, and gives its events once the head of the answer is there and found good.
+    ///
+    /// # Errors
+    /// [`HttpError`], all but [`Body`](HttpError::Body) and [`NoEvent`](HttpError::NoEvent).
+    ///
+    /// # Cancel safety
+    /// To drop the future is to give the run up; the server may have begun it.
+    pub async fn start(&self, input: RunAgentInput) -> Result<HttpEvents, HttpError> {
+        let body = body_of(input)?;
+        let abort = self.abort.clone().unwrap_or_else(AbortHandle::new);
+        let deadline = until(self.options.deadline);
+        let run = async {
+            let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+            let request = match &self.prepare {
+                Some(prepare) => prepare(request).await.map_err(HttpError::Prepare)?,
+                None => request,
+            };
+            let response = within(self.options.no_bytes, HttpError::NoBytes, async {
+                request.send().await.map_err(HttpError::of_request)
+            });
+            HttpEvents::open(response.await?, &self.options, deadline, abort.clone()).await
+        };
+        let run = within(self.options.deadline, HttpError::Deadline, run);
+        match future::select(Box::pin(abort.clone().aborted()), Box::pin(run)).await {
+            Either::Left(_) => Err(HttpError::Aborted),
+            Either::Right((events, _)) => events,
+        }
+    }
+}
+
+/// What the future gives, or an error if it takes longer than this.
+async fn within<T>(
+    limit: Option<Duration>,
+    error: impl FnOnce(Duration) -> HttpError,
+    work: impl Future<Output = Result<T, HttpError>>,
+) -> Result<T, HttpError> {
+    let Some(limit) = limit else { return work.await };
+    match future::select(Box::pin(work), Box::pin(sleep(limit))).await {
+        Either::Left((result, _)) => result,
+        Either::Right(_) => Err(error(limit)),
+    }
+}
+
+/// The input as it is sent (rule T4).
+fn body_of(mut input: RunAgentInput) -> Result<Vec<u8>, HttpError> {
+    input.messages.retain(|message| !matches!(message, Message::Activity(_)));
+    input.protocol_version.get_or_insert_with(|| PROTOCOL_VERSION.to_owned());
+    let empty = || json!({});
+    input.state.get_or_insert_with(empty);
+    input.forwarded_props.get_or_insert_with(empty);
+    input.tools.get_or_insert_with(Vec::new);
+    input.context.get_or_insert_with(Vec::new);
+    let input = serde_json::to_value(&input).map_err(HttpError::Json)?;
+    let body = serde_json::to_vec(&input).map_err(HttpError::Json)?;
+    match RunAgentInput::from_value(input) {
+        Err(Error::Malformed(error)) => Err(HttpError::Input(error)),
+        // One that is nested deeper than we would read it is for the server to judge.
+        Ok(_) | Err(_) => Ok(body),
+    }
+}
+
+#[async_trait]
+impl Agent for HttpAgent {
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+        let events = self.start(input).await?;
+        let raw = events.filter_map(|item| {
+            future::ready(match item {
+                Ok(RawItem::Event { raw, .. }) => Some(Ok(raw)),
+                // It was logged when it was made.
+                Ok(RawItem::Warning(_)) => None,
+                Err(Error::Source(error)) => Some(Err(error.into())),
+                Err(Error::Malformed(error)) => Some(Err(AgentError::new(*error))),
+                Err(Error::Violation(error)) => Some(Err(AgentError::new(*error))),
+                Err(Error::Truncated(error)) => Some(Err(AgentError::new(*error))),
+                Err(Error::LimitExceeded(error)) => Some(Err(AgentError::new(*error))),
+            })
+        });
+        Ok(raw.boxed())
+    }
+}
+
+impl fmt::Debug for HttpAgent {
+    /// Without the address's query and the values of headers: they may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpAgent")
+            .field("host", &self.url.host_str())
+            .field("path", &self.url.path())
+            .field("headers", &self.headers.keys().map(HeaderName::as_str).collect::<Vec<_>>())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sets up an [`HttpAgent`].
+#[must_use = "a builder does nothing until it builds"]
+pub struct HttpAgentBuilder {
+    client: Option<Client>,
+    url: String,
+    headers: Result<HeaderMap, BoxError>,
+    prepare: Option<Prepare>,
+    connect: Option<Duration>,
+    options: HttpOptions,
+}
+
+impl HttpAgentBuilder {
+    /// How long it may take to connect, unless told otherwise: ten seconds.
+    pub const DEFAULT_CONNECT: Duration = Duration::from_secs(10);
+
+    /// Uses this client: its pool, its proxies, its TLS, its redirects, its connect timeout. A
+    /// total timeout that it has would end healthy runs.
+    ///
+    /// A client of the agent's own follows only the redirects that repeat the `POST`, 307 and 308.
+    pub fn client(self, client: Client) -> Self {
+        Self { client: Some(client), ..self }
+    }
+
+    /// Sends this header with each request, in place of the one of that name.
+    ///
+    /// A name or a value that is none is an error when the agent is built.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        let pair = HeaderName::try_from(name.as_ref()).map_err(BoxError::from).and_then(|name| {
+            let value = HeaderValue::try_from(value.as_ref())?;
+            Ok((name, value))
+        });
+        self.headers = self.headers.and_then(|mut headers| {
+            let (name, value) = pair?;
+            headers.insert(name, value);
+            Ok(headers)
+        });
+        self
+    }
+
+    /// Sends these headers with each request, in place of those of the same names.
+    pub fn headers(mut self, more: HeaderMap) -> Self {
+        if let Ok(headers) = &mut self.headers {
+            headers.extend(more);
+        }
+        self
+    }
+
+    /// Sends this bearer token with each request. For one that changes, see
+    /// [`prepare`](HttpAgentBuilder::prepare).
+    pub fn bearer(mut self, token: impl AsRef<str>) -> Self {
+        let value = HeaderValue::try_from(format!("Bearer {}", token.as_ref()));
+        self.headers = self.headers.and_then(|mut headers| {
+            let mut value = value?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+            Ok(headers)
+        });
+        self
+    }
+
+    /// Changes each request before it is sent: a token that was just renewed, a signature, a trace.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::client::HttpAgent;
+    ///
+    /// # fn main() -> Result<(), ag_ui_stream::client::HttpError> {
+    /// let agent = HttpAgent::builder("http://localhost:8000/agent")
+    ///     .prepare(|request| async { Ok(request.bearer_auth(token().await?)) })
+    ///     .build()?;
+    /// # let _ = agent;
+    /// # Ok(())
+    /// # }
+    ///
+    /// async fn token() -> std::io::Result<String> {
+    ///     Ok("fresh".into())
+    /// }
+    /// ```
+    pub fn prepare<F, Fut>(self, prepare: F) -> Self
+    where
+        F: Fn(RequestBuilder) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<RequestBuilder, BoxError>> + Send + 'static,
+    {
+        Self { prepare: Some(Arc::new(move |request| Box::pin(prepare(request)))), ..self }
+    }
+
+    /// How long it may take to connect; `None` as long as the system allows. Without effect on a
+    /// [`client`](HttpAgentBuilder::client) that was given.
+    pub fn connect_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { connect: limit.into(), ..self }
+    }
+
+    /// How answers are read: bounds, timers, tolerances.
+    pub fn options(self, options: HttpOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// The agent.
+    ///
+    /// # Errors
+    /// [`HttpError::Client`] for what is no address, or where the system has no client to give;
+    /// [`HttpError::Prepare`] for what is no header.
+    pub fn build(self) -> Result<HttpAgent, HttpError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static(accept()));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.extend(self.headers.map_err(HttpError::Prepare)?);
+        let client = match self.client {
+            Some(client) => client,
+            None => {
+                let mut builder = Client::builder()
+                    .redirect(reqwest::redirect::Policy::custom(|attempt| match attempt.status().as_u16() {
+                        307 | 308 if attempt.previous().len() < 10 => attempt.follow(),
+                        _ => attempt.stop(),
+                    }))
+                    .retry(reqwest::retry::never());
+                if let Some(limit) = self.connect {
+                    builder = builder.connect_timeout(limit);
+                }
+                builder.build().map_err(HttpError::of_request)?
+            }
+        };
+        // Parsed by the client, so that the error is its own.
+        let url = client.post(&self.url).build().map_err(HttpError::of_request)?.url().clone();
+        Ok(HttpAgent { client, url, headers, prepare: self.prepare, options: self.options, abort: None })
+    }
+}
+
+/// Both bindings, the one that can say everything first.
+fn accept() -> &'static str {
+    #[cfg(feature = "protobuf")]
+    {
+        const ACCEPT: &str = "text/event-stream, application/vnd.ag-ui.event+proto;q=0.9";
+        debug_assert!(ACCEPT.contains(Format::Protobuf.media_type()));
+        ACCEPT
+    }
+    #[cfg(not(feature = "protobuf"))]
+    Format::Sse.media_type()
+}
+
+impl fmt::Debug for HttpAgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpAgentBuilder").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,600 @@
+//! The HTTP client against servers of its own, byte by byte, over real sockets.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ag_ui_stream::client::{HttpAgent, HttpAgentBuilder, HttpError, HttpOptions, ResponseExt, reqwest};
+use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
+use ag_ui_stream::{
+    Agent, AgentExt, Error, EventStreamExt, Limit, LimitExceeded, Limits, RawItem, RunAgentInput, Truncated,
+    TruncatedBy,
+};
+use futures::{StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+
+const STARTED: &str = "data: {\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n\n";
+const TEXT: &str = "data: {\"type\":\"TEXT_MESSAGE_CHUNK\",\"messageId\":\"m\",\"delta\":\"Zwölf Äpfel 🍎\"}\n\n";
+const FINISHED: &str = "data: {\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"}\n\n";
+const SSE: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+const CHUNKED: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n";
+
+fn whole() -> String {
+    format!("{STARTED}{TEXT}{FINISHED}")
+}
+
+/// A server that reads one request and answers it as it is told. Gives its address.
+async fn server<F, Fut>(answer: F) -> String
+where
+    F: FnOnce(TcpStream, String) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + Send,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/agent", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let request = read_request(&mut socket).await;
+        answer(socket, request).await;
+    });
+    url
+}
+
+async fn read_request(socket: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
+            });
+            if body.len() >= length.unwrap_or(0) {
+                return text.into_owned();
+            }
+        }
+        assert!(socket.read_buf(&mut bytes).await.unwrap() > 0, "the request ends early");
+    }
+}
+
+/// A server that answers with these bytes, and closes.
+async fn says(bytes: impl Into<Vec<u8>>) -> String {
+    let bytes = bytes.into();
+    server(async move |mut socket, _| {
+        let _ = socket.write_all(&bytes).await;
+        let _ = socket.shutdown().await;
+    })
+    .await
+}
+
+/// A server that sends one piece again and again.
+async fn drips(head: String, piece: &'static [u8], every: Duration) -> String {
+    server(async move |mut socket, _| {
+        socket.write_all(head.as_bytes()).await.unwrap();
+        while socket.write_all(piece).await.is_ok() {
+            if !every.is_zero() {
+                tokio::time::sleep(every).await;
+            }
+        }
+    })
+    .await
+}
+
+fn input() -> RunAgentInput {
+    RunAgentInput::new("t", "r", [Message::from(UserMessage::new("u", "Hello"))])
+}
+
+fn agent(url: &str, options: HttpOptions) -> HttpAgent {
+    HttpAgent::builder(url).options(options).build().unwrap()
+}
+
+/// What came of a run: the text of the message `m`, the outcome, and the error that ended it.
+struct Outcome {
+    text: Option<String>,
+    outcome: Option<String>,
+    error: Option<Error<HttpError>>,
+}
+
+async fn run_with(url: &str, options: HttpOptions) -> Outcome {
+    let events = agent(url, options).start(input()).await.unwrap();
+    let mut updates = events.updates();
+    let error = loop {
+        match updates.next().await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => break Some(error),
+            None => break None,
+        }
+    };
+    assert!(updates.next().await.is_none());
+    let snapshot = updates.machine().snapshot();
+    Outcome {
+        text: snapshot.message("m").and_then(|message| Some(message.text()?.to_string())),
+        outcome: snapshot.run().map(|run| run.outcome.as_str().to_owned()),
+        error,
+    }
+}
+
+async fn run(url: &str) -> Outcome {
+    run_with(url, HttpOptions::new()).await
+}
+
+async fn refused(url: &str) -> HttpError {
+    let error = HttpAgent::new(url).unwrap().start(input()).await.unwrap_err();
+    assert_eq!(error.truncated_by(), None);
+    error
+}
+
+fn assert_whole(outcome: &Outcome) {
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    assert_eq!(outcome.text.as_deref(), Some("Zwölf Äpfel 🍎"));
+    assert_eq!(outcome.outcome.as_deref(), Some("success"));
+}
+
+fn source(error: Option<Error<HttpError>>) -> HttpError {
+    match error {
+        Some(Error::Source(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn chunk(bytes: &[u8]) -> Vec<u8> {
+    [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+}
+
+#[tokio::test]
+async fn a_run_over_sse() {
+    assert_whole(&run(&says(format!("{SSE}{}", whole())).await).await);
+}
+
+#[tokio::test]
+async fn any_cut_into_chunks_is_the_same() {
+    for size in [1, 2, 3, 7, 64] {
+        let url = server(async move |mut socket, _| {
+            socket.set_nodelay(true).unwrap();
+            socket.write_all(CHUNKED.as_bytes()).await.unwrap();
+            for piece in whole().as_bytes().chunks(size) {
+                // The frame of a chunk is cut as well.
+                let bytes = chunk(piece);
+                let (one, two) = bytes.split_at(bytes.len() / 2);
+                socket.write_all(one).await.unwrap();
+                tokio::task::yield_now().await;
+                socket.write_all(two).await.unwrap();
+            }
+            socket.write_all(b"0\r\n\r\n").await.unwrap();
+        })
+        .await;
+        assert_whole(&run(&url).await);
+    }
+}
+
+#[cfg(feature = "protobuf")]
+#[tokio::test]
+async fn a_run_over_protobuf() {
+    use ag_ui_stream::Event;
+    use ag_ui_stream::codec::Format;
+
+    let mut body = Vec::new();
+    for line in whole().split_terminator("\n\n") {
+        let value: Value = serde_json::from_str(line.strip_prefix("data: ").unwrap()).unwrap();
+        let (event, _) = Event::from_value(&value).unwrap();
+        body.extend(Format::Protobuf.encode(&event.unwrap()).unwrap());
+    }
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/vnd.ag-ui.event+proto\r\nconnection: close\r\n\r\n";
+    for size in [1, 5, 1000] {
+        let body = body.clone();
+        let url = server(async move |mut socket, request| {
+            let request = request.to_ascii_lowercase();
+            assert!(request.contains("application/vnd.ag-ui.event+proto"), "{request}");
+            socket.set_nodelay(true).unwrap();
+            socket.write_all(head.as_bytes()).await.unwrap();
+            for piece in body.chunks(size) {
+                socket.write_all(piece).await.unwrap();
+            }
+        })
+        .await;
+        assert_whole(&run(&url).await);
+    }
+    let outcome = run(&says([head.as_bytes(), &body[..body.len() - 3]].concat()).await).await;
+    assert!(matches!(outcome.error, Some(Error::Truncated(error)) if error.by == TruncatedBy::Partial));
+    assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
+    let outcome = run(&says([head.as_bytes(), b"\0\0\0\x02\xff\xff"].concat()).await).await;
+    assert!(matches!(outcome.error, Some(Error::Malformed(_))), "{:?}", outcome.error);
+}
+
+#[tokio::test]
+async fn t4_what_is_sent() {
+    let (tell, told) = oneshot::channel();
+    let url = server(async move |mut socket, request| {
+        tell.send(request).unwrap();
+        socket.write_all(format!("{SSE}{}", whole()).as_bytes()).await.unwrap();
+    })
+    .await;
+    let mut input = input();
+    input.messages.push(ActivityMessage::new("a", "SEARCH", serde_json::Map::new()).into());
+    let agent = HttpAgent::builder(&url)
+        .header("X-Tenant", "one")
+        .bearer("stale")
+        .prepare(|request| async { Ok(request.header("x-signature", "signed")) })
+        .build()
+        .unwrap();
+    assert!(!format!("{agent:?}").contains("stale"));
+    let _ = agent.start(input).await.unwrap();
+
+    let request = told.await.unwrap();
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let head = head.to_ascii_lowercase();
+    for line in [
+        "post /agent http/1.1",
+        "content-type: application/json",
+        "accept-encoding: identity",
+        "x-tenant: one",
+        "authorization: bearer stale",
+        "x-signature: signed",
+    ] {
+        assert!(head.lines().any(|each| each == line), "{line}: {head}");
+    }
+    assert!(head.lines().any(|line| line.starts_with("accept: text/event-stream")), "{head}");
+    assert_eq!(
+        serde_json::from_str::<Value>(body).unwrap(),
+        json!({
+            "protocolVersion": "1.0", "threadId": "t", "runId": "r", "state": {}, "tools": [], "context": [],
+            "forwardedProps": {}, "messages": [{"id": "u", "role": "user", "content": "Hello"}],
+        })
+    );
+}
+
+#[tokio::test]
+async fn t4_nothing_is_sent_of_a_malformed_input() {
+    let agent = HttpAgent::new("http://127.0.0.1:1/").unwrap();
+    let mut input = input();
+    input.state = Some(Value::Null);
+    match agent.start(input).await.unwrap_err() {
+        HttpError::Input(error) => assert_eq!(error.path, "/state"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_built() {
+    fn is_header(builder: HttpAgentBuilder) -> bool {
+        matches!(builder.build(), Err(HttpError::Prepare(_)))
+    }
+    assert!(matches!(HttpAgent::new("no address"), Err(HttpError::Client(_))));
+    assert!(is_header(HttpAgent::builder("http://localhost").header("a b", "c")));
+    assert!(is_header(HttpAgent::builder("http://localhost").header("a", "c\n")));
+    assert!(is_header(HttpAgent::builder("http://localhost").bearer("c\n")));
+}
+
+#[tokio::test]
+async fn no_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/?key=secret", listener.local_addr().unwrap());
+    drop(listener);
+    let error = refused(&url).await;
+    assert!(matches!(error, HttpError::Connect(_)), "{error:?}");
+    assert!(std::error::Error::source(&error).is_some());
+    assert!(!format!("{error:?}").contains("secret"));
+    let error = refused(&server(async |socket, _| drop(socket)).await).await;
+    assert!(matches!(error, HttpError::Request(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_hook_that_fails() {
+    let agent = HttpAgent::builder("http://127.0.0.1:1/").prepare(|_| async { Err("no token".into()) });
+    let error = agent.build().unwrap().start(input()).await.unwrap_err();
+    assert!(matches!(&error, HttpError::Prepare(_)));
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "no token");
+}
+
+#[tokio::test]
+async fn a_status_with_a_body() {
+    let body = "ä".repeat(10_000);
+    let head = format!("HTTP/1.1 500 Oh\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\nx", body.len() + 1);
+    match refused(&says(head + &body).await).await {
+        HttpError::Status { status, excerpt } => {
+            assert_eq!(status.as_u16(), 500);
+            // A character does not fit whole into the last byte.
+            assert_eq!(excerpt.len(), 4095);
+            assert!(excerpt.starts_with("xä") && excerpt.ends_with('ä'));
+        }
+        other => panic!("{other:?}"),
+    }
+    // A body that breaks off is quoted as far as it came.
+    match refused(&says("HTTP/1.1 401 No\r\ncontent-length: 100\r\n\r\nwho?").await).await {
+        HttpError::Status { status, excerpt } => assert_eq!((status.as_u16(), &*excerpt), (401, "who?")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_would_drop_the_post_is_not_followed() {
+    let error = refused(&says("HTTP/1.1 302 Found\r\nlocation: /login\r\ncontent-length: 0\r\n\r\n").await).await;
+    assert_eq!(error.status().map(|status| status.as_u16()), Some(302));
+    // One that repeats it is.
+    let target = says(format!("{SSE}{}", whole())).await;
+    let head = format!("HTTP/1.1 307 Elsewhere\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
+    assert_whole(&run(&says(head).await).await);
+}
+
+#[tokio::test]
+async fn t1a_another_content_type_is_no_success() {
+    let page = "<!doctype html><title>Sign in</title>";
+    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\n";
+    match refused(&says(format!("{head}content-type: text/html\r\n\r\n{page}")).await).await {
+        HttpError::ContentType { content_type, excerpt, status } => {
+            assert_eq!(content_type.as_deref(), Some("text/html"));
+            assert_eq!((status.as_u16(), &*excerpt), (200, page));
+        }
+        other => panic!("{other:?}"),
+    }
+    for nothing in [format!("{head}\r\n{}", whole()), "HTTP/1.1 204 No\r\n\r\n".to_owned()] {
+        let error = refused(&says(nothing).await).await;
+        assert!(matches!(error, HttpError::ContentType { content_type: None, .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_an_error() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\n\x1f";
+    match refused(&says(head).await).await {
+        HttpError::ContentEncoding { encoding } => assert_eq!(encoding, "gzip"),
+        other => panic!("{other:?}"),
+    }
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: Identity\r\n\r\n";
+    assert_whole(&run(&says(format!("{head}{}", whole())).await).await);
+}
+
+#[tokio::test]
+async fn t3_an_empty_body_is_truncated() {
+    for body in ["", ": only a comment\n\n"] {
+        let outcome = run(&says(format!("{SSE}{body}")).await).await;
+        match outcome.error {
+            Some(Error::Truncated(error)) => assert_eq!(*error, Truncated::new(0, None, TruncatedBy::Close)),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(outcome.outcome, None);
+    }
+}
+
+#[tokio::test]
+async fn r8_closed_between_or_within_events() {
+    let outcome = run(&says(format!("{SSE}{STARTED}{TEXT}")).await).await;
+    assert!(matches!(outcome.error, Some(Error::Truncated(error)) if error.by == TruncatedBy::Close));
+    assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
+    assert_eq!(outcome.text.as_deref(), Some("Zwölf Äpfel 🍎"));
+
+    let outcome = run(&says(format!("{SSE}{STARTED}{TEXT}data: {{\"type\":\"RUN_F")).await).await;
+    assert!(matches!(outcome.error, Some(Error::Truncated(error)) if error.by == TruncatedBy::Partial));
+    assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
+    assert_eq!(outcome.text.as_deref(), Some("Zwölf Äpfel 🍎"));
+}
+
+#[tokio::test]
+async fn r8_a_body_that_fails() {
+    let mut bytes = CHUNKED.as_bytes().to_vec();
+    bytes.extend(chunk(format!("{STARTED}{TEXT}").as_bytes()));
+    for end in [&b""[..], b"40\r\ndata: ", b"no length\r\n"] {
+        let outcome = run(&says([&bytes, end].concat()).await).await;
+        let error = source(outcome.error);
+        assert!(matches!(error, HttpError::Body(_)), "{error:?}");
+        assert_eq!(error.truncated_by(), Some(TruncatedBy::Body));
+        assert!(std::error::Error::source(&error).is_some());
+        assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
+        assert_eq!(outcome.text.as_deref(), Some("Zwölf Äpfel 🍎"));
+    }
+}
+
+#[tokio::test]
+async fn r8a_a_failure_behind_the_end_does_not_take_it_back() {
+    let bytes = [CHUNKED.as_bytes(), &chunk(whole().as_bytes())].concat();
+    let outcome = run(&says(bytes).await).await;
+    assert!(matches!(source(outcome.error), HttpError::Body(_)));
+    assert_eq!(outcome.outcome.as_deref(), Some("success"));
+}
+
+#[tokio::test]
+async fn a_line_without_end_meets_the_limit() {
+    let limits = Limits { max_event_bytes: 100_000, ..Limits::default() };
+    let options = HttpOptions::new().limits(limits);
+    for head in ["data: {\"type\":\"", ""] {
+        let piece: &[u8] = if head.is_empty() { b"data: no blank line\n" } else { &[b'x'; 8192] };
+        let url = drips(format!("{SSE}{STARTED}{head}"), piece, Duration::ZERO).await;
+        let outcome = run_with(&url, options.clone()).await;
+        match outcome.error {
+            Some(Error::LimitExceeded(error)) => {
+                assert_eq!(*error, LimitExceeded::new(1, Limit::EventBytes, 100_000));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_comes() {
+    let short = Duration::from_millis(100);
+    let options = HttpOptions::new().no_bytes_timeout(short);
+    let (done, wait) = oneshot::channel::<()>();
+    let url = server(async |mut socket, _| {
+        socket.write_all(format!("{SSE}{STARTED}{TEXT}").as_bytes()).await.unwrap();
+        let _ = wait.await;
+    })
+    .await;
+    let outcome = run_with(&url, options.clone()).await;
+    let error = source(outcome.error);
+    assert!(matches!(error, HttpError::NoBytes(limit) if limit == short), "{error:?}");
+    assert_eq!(error.truncated_by(), Some(TruncatedBy::Timeout));
+    assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
+    drop(done);
+
+    // No answer at all.
+    let (done, wait) = oneshot::channel::<()>();
+    let url = server(async |_socket, _| {
+        let _ = wait.await;
+    })
+    .await;
+    let error = agent(&url, options).start(input()).await.unwrap_err();
+    assert!(matches!(error, HttpError::NoBytes(_)), "{error:?}");
+    drop(done);
+}
+
+#[tokio::test]
+async fn bytes_drip_and_no_event_comes() {
+    let every = Duration::from_millis(10);
+    let options = HttpOptions::new().no_bytes_timeout(Duration::from_secs(5));
+    for piece in [&b": still here\n\n"[..], b"x"] {
+        let head = format!("{SSE}{STARTED}{}", if piece == b"x" { "data: " } else { "" });
+        let url = drips(head.clone(), piece, every).await;
+        let outcome = run_with(&url, options.clone().no_event_timeout(Duration::from_millis(150))).await;
+        let error = source(outcome.error);
+        assert!(matches!(error, HttpError::NoEvent(_)), "{error:?}");
+        assert_eq!(error.truncated_by(), Some(TruncatedBy::Timeout));
+
+        let url = drips(head, piece, every).await;
+        let outcome = run_with(&url, options.clone().deadline(Duration::from_millis(150))).await;
+        let error = source(outcome.error);
+        assert!(matches!(error, HttpError::Deadline(_)), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_run_that_lives_is_not_ended() {
+    let options =
+        HttpOptions::new().no_bytes_timeout(Duration::from_millis(400)).no_event_timeout(Duration::from_millis(400));
+    let url = server(async |mut socket, _| {
+        socket.write_all(format!("{SSE}{STARTED}").as_bytes()).await.unwrap();
+        for _ in 0..8 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            socket.write_all(b"data: {\"type\":\"CUSTOM\",\"name\":\"tick\",\"value\":1}\n\n").await.unwrap();
+        }
+        socket.write_all(format!("{TEXT}{FINISHED}").as_bytes()).await.unwrap();
+    })
+    .await;
+    assert_whole(&run_with(&url, options).await);
+}
+
+#[tokio::test]
+async fn invalid_utf_8_is_malformed() {
+    let bytes = [SSE.as_bytes(), STARTED.as_bytes(), b"data: {\"type\":\"STEP_STARTED\",\"stepName\":\"\xff\"}\n\n"];
+    let outcome = run(&says(bytes.concat()).await).await;
+    match outcome.error {
+        Some(Error::Malformed(error)) => assert_eq!(error.event, 1),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A server that streams for ever, and says when its client has gone.
+async fn endless() -> (String, oneshot::Receiver<()>) {
+    let (tell, gone) = oneshot::channel();
+    let url = server(async move |mut socket, _| {
+        socket.write_all(format!("{SSE}{STARTED}").as_bytes()).await.unwrap();
+        while socket.write_all(b": .\n\n").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let _ = tell.send(());
+    })
+    .await;
+    (url, gone)
+}
+
+#[tokio::test]
+async fn to_drop_is_to_abort() {
+    let (url, gone) = endless().await;
+    let agent: Arc<dyn Agent> = Arc::new(HttpAgent::new(&url).unwrap());
+    let mut updates = agent.updates(input()).await.unwrap();
+    assert!(updates.next().await.unwrap().is_ok());
+    drop(updates);
+    tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_handle_aborts() {
+    let (url, gone) = endless().await;
+    let mut events = HttpAgent::new(&url).unwrap().start(input()).await.unwrap();
+    let handle = events.abort_handle();
+    assert!(events.next().await.unwrap().is_ok());
+    let (first, ()) = tokio::join!(events.next(), async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        handle.abort();
+    });
+    assert!(matches!(first, Some(Err(Error::Source(HttpError::Aborted)))), "{first:?}");
+    assert!(events.next().await.is_none());
+    // Though the stream is still there.
+    tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap().unwrap();
+
+    // An agent's handle, while the answer is awaited.
+    let (done, wait) = oneshot::channel::<()>();
+    let url = server(async |_socket, _| {
+        let _ = wait.await;
+    })
+    .await;
+    let (agent, handle) = HttpAgent::new(&url).unwrap().abortable();
+    let (result, ()) = tokio::join!(agent.updates(input()), async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        handle.abort();
+    });
+    match result {
+        Err(Error::Source(error)) => {
+            assert!(matches!(error.downcast_ref(), Some(HttpError::Aborted)));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(handle.is_aborted());
+    drop(done);
+}
+
+#[tokio::test]
+async fn a_response_that_is_there() {
+    let url = says(format!("{SSE}{}", whole())).await;
+    let response = reqwest::Client::new().post(&url).send().await.unwrap();
+    let updates: Vec<_> = response.agent_events().await.unwrap().updates().try_collect().await.unwrap();
+    assert_eq!(updates.last().unwrap().snapshot().run().unwrap().outcome.as_str(), "success");
+}
+
+#[tokio::test]
+async fn a_tolerance_and_its_warning() {
+    let body = format!("{SSE}{}data: [DONE]\n\n", whole());
+    let outcome = run(&says(body.clone()).await).await;
+    assert!(matches!(outcome.error, Some(Error::Malformed(_))));
+    assert_eq!(outcome.outcome.as_deref(), Some("success"));
+
+    let options = HttpOptions::new().tolerate_done();
+    let events = agent(&says(body).await, options).start(input()).await.unwrap();
+    let items: Vec<_> = events.try_collect().await.unwrap();
+    assert!(matches!(items.last(), Some(RawItem::Warning(_))));
+}
+
+#[tokio::test]
+async fn a_client_of_ones_own_and_one_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/agent", listener.local_addr().unwrap());
+    let (count, mut counted) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let count = count.clone();
+            tokio::spawn(async move {
+                count.send(()).unwrap();
+                loop {
+                    read_request(&mut socket).await;
+                    let mut bytes = CHUNKED.as_bytes().to_vec();
+                    bytes.extend(chunk(whole().as_bytes()));
+                    bytes.extend(b"0\r\n\r\n");
+                    socket.write_all(&bytes).await.unwrap();
+                }
+            });
+        }
+    });
+    let client = reqwest::Client::builder().user_agent("mine").build().unwrap();
+    let agent = HttpAgent::builder(&url).client(client).build().unwrap();
+    let begun = Instant::now();
+    for _ in 0..3 {
+        let events: Vec<_> = agent.events(input()).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(events.len(), 5);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(counted.recv().await, Some(()));
+    assert!(counted.try_recv().is_err(), "the connection is kept");
+}
