@@ -111,7 +111,7 @@ pub use version::PROTOCOL_VERSION;
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};
 
-/// The README's example, compiled and run.
-#[cfg(all(doctest, feature = "stream"))]
+/// The README's examples, compiled and run.
+#[cfg(all(doctest, feature = "reqwest"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ag_ui_stream::client::{HttpAgent, HttpAgentBuilder, HttpError, HttpOptions, ResponseExt, reqwest};
+use ag_ui_stream::client::{
+    AbortHandle, HttpAgent, HttpAgentBuilder, HttpError, HttpEvents, HttpOptions, ResponseExt, reqwest,
+};
 use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
 use ag_ui_stream::{
     Agent, AgentExt, Error, EventStreamExt, Limit, LimitExceeded, Limits, RawItem, RunAgentInput, Truncated,
@@ -143,6 +145,18 @@ fn source(error: Option<Error<HttpError>>) -> HttpError {
 
 fn chunk(bytes: &[u8]) -> Vec<u8> {
     [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+}
+
+#[test]
+fn what_is_shared_between_threads() {
+    fn sent<T: Send + Unpin + 'static>() {}
+    fn shared<T: Send + Sync + Unpin + Clone + 'static>() {}
+    sent::<HttpEvents>();
+    sent::<HttpError>();
+    sent::<HttpAgentBuilder>();
+    shared::<HttpAgent>();
+    shared::<AbortHandle>();
+    shared::<HttpOptions>();
 }
 
 #[tokio::test]
