@@ -12,12 +12,18 @@ use crate::error::Error;
 use crate::input::RunAgentInput;
 use crate::machine::{Pipeline, PipelineBuilder};
 use crate::stream::{EventStreamExt, Events, RawInput, Snapshots, Updates};
-use crate::wire::Raw;
+use crate::wire::raw::Owned;
+use crate::wire::{Raw, RawEvent, RawItem};
 
-/// What running an agent gives: its raw events, as they come.
+/// What running an agent gives: its raw events, as they come, with the warnings of whatever
+/// decoded them.
 ///
-/// A stream that any method of [`EventStreamExt`] takes.
-pub type RawEventStream = Pin<Box<dyn Stream<Item = Result<Raw, AgentError>> + Send>>;
+/// A stream that any method of [`EventStreamExt`] takes. [`raw_event_stream`] makes one.
+///
+/// # Errors
+/// [`Error::Source`] with the agent's own, and those of a decoder: [`Error::Truncated`],
+/// [`Error::LimitExceeded`], [`Error::Malformed`]. The error is the last item.
+pub type RawEventStream = Pin<Box<dyn Stream<Item = Result<RawItem, Error<AgentError>>> + Send>>;
 
 /// Something that can run an agent and give its raw events: a connection to a server, a program
 /// of your own, a recording.
@@ -73,7 +79,8 @@ pub trait Agent: Send + Sync {
 /// From an [`Agent`] to events and conversations, with one call.
 ///
 /// The conversation begins with the messages and the state of the input. Both that the agent
-/// cannot be run and that its stream fails are [`Error::Source`].
+/// cannot be run and that its stream fails are [`Error::Source`]; what its decoder finds is the same
+/// error as without an agent, and its warnings are among the others.
 pub trait AgentExt: Agent {
     /// Runs the agent: each event with the conversation behind it, as
     /// [`EventStreamExt::updates`] gives them.
@@ -124,23 +131,56 @@ impl<F, Fut, S> Agent for F
 where
     F: Fn(RunAgentInput) -> Fut + Send + Sync,
     Fut: Future<Output = Result<S, AgentError>> + Send,
-    S: Stream<Item: RawInput<Raw: Into<Raw>, Error: Into<BoxError>>> + Send + 'static,
+    S: Stream<Item: RawInput<Error: Into<BoxError>>> + Send + 'static,
 {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
-        let events = self(input).await?;
-        Ok(events.map(into_raw).boxed())
+        Ok(raw_event_stream(self(input).await?))
     }
 }
 
-fn into_raw<R: RawInput<Raw: Into<Raw>, Error: Into<BoxError>>>(item: R) -> Result<Raw, AgentError> {
-    match item.into_result() {
-        Ok(raw) => Ok(raw.into()),
-        Err(Error::Source(error)) => Err(AgentError::new(error)),
-        Err(Error::Malformed(error)) => Err(AgentError::new(*error)),
-        Err(Error::Violation(error)) => Err(AgentError::new(*error)),
-        Err(Error::Truncated(error)) => Err(AgentError::new(*error)),
-        Err(Error::LimitExceeded(error)) => Err(AgentError::new(*error)),
-    }
+/// From a stream that a stage on raw events would take to a [`RawEventStream`]: what most
+/// implementations of [`Agent`] end with.
+///
+/// Events are numbered in the order in which they come, unless a decoder has done so. A source that
+/// fails is not polled again.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::{Agent, AgentError, RawEventStream, RunAgentInput, raw_event_stream};
+/// use tokio::sync::mpsc;
+/// use tokio_stream::wrappers::ReceiverStream;
+///
+/// /// Runs in a task of its own.
+/// struct Local;
+///
+/// #[async_trait::async_trait]
+/// impl Agent for Local {
+///     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+///         let (events, receiver) = mpsc::channel::<String>(16);
+///         tokio::spawn(async move {
+///             let _ = events.send(format!(r#"{{"type":"RUN_STARTED","threadId":"{}"}}"#, input.thread_id)).await;
+///         });
+///         Ok(raw_event_stream(ReceiverStream::new(receiver)))
+///     }
+/// }
+/// ```
+pub fn raw_event_stream<S>(events: S) -> RawEventStream
+where
+    S: Stream<Item: RawInput<Error: Into<BoxError>>> + Send + 'static,
+{
+    let mut next = 0;
+    let items = events.map(move |item| {
+        let item = item.into_result().map_err(|error| error.map_source(AgentError::new))?;
+        Ok(match item.own() {
+            Owned::Event(raw, index) => {
+                let index = index.unwrap_or(next);
+                next = index.saturating_add(1);
+                RawItem::Event { raw, index }
+            }
+            Owned::Warning(warning) => RawItem::Warning(warning),
+        })
+    });
+    items.boxed()
 }
 
 /// Gives a closure back as it is, and tells the compiler that it is an [`Agent`]: the types of its
@@ -169,7 +209,7 @@ pub fn agent_fn<F, Fut, S>(run: F) -> F
 where
     F: Fn(RunAgentInput) -> Fut + Send + Sync,
     Fut: Future<Output = Result<S, AgentError>> + Send,
-    S: Stream<Item: RawInput<Raw: Into<Raw>, Error: Into<BoxError>>> + Send + 'static,
+    S: Stream<Item: RawInput<Error: Into<BoxError>>> + Send + 'static,
 {
     run
 }
@@ -242,7 +282,7 @@ impl Agent for Replay {
     async fn run(&self, _: RunAgentInput) -> Result<RawEventStream, AgentError> {
         let events = self.opens.clone()?;
         let events = (0..events.len()).filter_map(move |index| events.get(index).cloned());
-        Ok(stream::iter(events.map(Ok).chain(self.fails.clone().map(Err))).boxed())
+        Ok(raw_event_stream(stream::iter(events.map(Ok).chain(self.fails.clone().map(Err)))))
     }
 }
 

@@ -87,7 +87,7 @@ mod warning;
 mod wire;
 
 #[cfg(feature = "stream")]
-pub use agent::{Agent, AgentError, AgentExt, BoxError, RawEventStream, Replay, agent_fn};
+pub use agent::{Agent, AgentError, AgentExt, BoxError, RawEventStream, Replay, agent_fn, raw_event_stream};
 pub use error::{
     Error, History, Limit, LimitExceeded, Malformed, Subject, SubjectKind, Truncated, TruncatedBy, Violation,
 };

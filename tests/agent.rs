@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageChunkEvent};
 use ag_ui_stream::message::{Message, UserMessage};
 use ag_ui_stream::{
-    Agent, AgentError, AgentExt, BoxError, Error, Event, EventStreamExt, Raw, RawEventStream, Replay, RunAgentInput,
-    agent_fn,
+    Agent, AgentError, AgentExt, BoxError, Error, Event, EventStreamExt, Raw, RawEventStream, RawItem, Replay,
+    RunAgentInput, agent_fn, raw_event_stream,
 };
+#[cfg(feature = "sse")]
+use ag_ui_stream::{ByteStreamExt, Item, Rule, codec::SseDecoder};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
@@ -114,8 +116,8 @@ async fn errors_of_a_closure_s_stream_keep_their_type() {
         Ok(stream::iter([Ok(STARTED), Err(io::Error::new(io::ErrorKind::TimedOut, "too slow"))]))
     });
     let raw: Vec<_> = agent.run(input()).await.unwrap().collect().await;
-    assert_eq!(*raw[0].as_ref().unwrap(), Raw::Text(STARTED.to_owned()));
-    let error = raw[1].as_ref().unwrap_err();
+    assert_eq!(*raw[0].as_ref().unwrap(), RawItem::Event { raw: Raw::from(STARTED), index: 0 });
+    let Err(Error::Source(error)) = &raw[1] else { panic!("{raw:?}") };
     assert_eq!(error.downcast_ref::<io::Error>().unwrap().kind(), io::ErrorKind::TimedOut);
     assert!(error.get_ref().is::<io::Error>());
 }
@@ -185,8 +187,8 @@ async fn agents_can_be_built_on_agents() {
     impl<A: Agent> Agent for Quiet<A> {
         async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
             let events = self.0.run(input).await?;
-            let is_loud = |raw: &Raw| matches!(raw, Raw::Text(text) if text.contains("CUSTOM"));
-            Ok(events.try_filter(move |raw| std::future::ready(!is_loud(raw))).boxed())
+            let is_loud = |item: &RawItem| matches!(item.raw(), Some(Raw::Text(text)) if text.contains("CUSTOM"));
+            Ok(events.try_filter(move |item| std::future::ready(!is_loud(item))).boxed())
         }
     }
 
@@ -194,4 +196,35 @@ async fn agents_can_be_built_on_agents() {
     assert_eq!(agent.events(input()).await.unwrap().count().await, 2);
     let raw: RawEventStream = agent.run(input()).await.unwrap();
     assert_eq!(raw.items().count().await, 2);
+}
+
+#[cfg(feature = "sse")]
+#[tokio::test]
+async fn t1a_what_a_decoder_finds_passes_an_agent_as_it_is() {
+    let agent = agent_fn(|_| async {
+        let body = format!("data: [DONE]\n\ndata: {STARTED}\n\ndata: {{");
+        let pieces = stream::iter([Ok::<_, io::Error>(body)]);
+        Ok(pieces.decode(SseDecoder::new().tolerate_done()))
+    });
+    let mut items = agent.run(input()).await.unwrap().items();
+    let warning = items.next().await.unwrap().unwrap();
+    assert_eq!(warning.warning().map(|warning| (warning.rule, warning.event)), Some((Rule::T1a, 0)));
+    let Some(Ok(Item::Event(started))) = items.next().await else { panic!("no event") };
+    assert_eq!(started.index(), Some(1));
+    let error = items.next().await.unwrap().unwrap_err();
+    assert!(error.is_truncated(), "{error:?}");
+    assert!(items.next().await.is_none());
+}
+
+#[tokio::test]
+async fn what_has_no_place_is_counted_on_from_what_has() {
+    let given = [3, u64::MAX].map(|index| RawItem::Event { raw: STARTED.into(), index });
+    let kept: Vec<_> = raw_event_stream(stream::iter(given.clone())).map(Result::unwrap).collect().await;
+    assert_eq!(kept, given);
+    let counted = raw_event_stream(stream::iter([STARTED, FINISHED])).map(Result::unwrap).enumerate();
+    counted
+        .for_each(|(place, item)| async move {
+            assert!(matches!(item, RawItem::Event { index, .. } if index == place as u64), "{item:?}");
+        })
+        .await;
 }

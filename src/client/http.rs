@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::{self, BoxFuture, Either};
-use futures::stream::StreamExt;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 use serde_json::json;
@@ -15,13 +14,12 @@ use tokio::time::sleep;
 
 use super::response::until;
 use super::{AbortHandle, HttpError, HttpEvents, HttpOptions};
-use crate::agent::{Agent, AgentError, BoxError, RawEventStream};
+use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
 use crate::codec::Format;
 use crate::error::Error;
 use crate::input::RunAgentInput;
 use crate::message::Message;
 use crate::version::PROTOCOL_VERSION;
-use crate::wire::RawItem;
 
 /// What changes a request before it is sent.
 type Prepare = Arc<dyn Fn(RequestBuilder) -> BoxFuture<'static, Result<RequestBuilder, BoxError>> + Send + Sync>;
@@ -37,8 +35,8 @@ type Prepare = Arc<dyn Fn(RequestBuilder) -> BoxFuture<'static, Result<RequestBu
 /// - One request a run: nothing is tried again, nothing resumed.
 /// - To drop the stream is to close the connection; an [`AbortHandle`] does so from elsewhere.
 ///
-/// [`start`](HttpAgent::start) gives the events with typed errors and with the decoder's warnings.
-/// As an [`Agent`] it gives the same, its errors within [`AgentError`], the warnings only logged.
+/// [`start`](HttpAgent::start) gives the events with a typed error of the source. As an [`Agent`] it
+/// gives the same, that error within [`AgentError`].
 ///
 /// A clone is cheap, and shares the connections.
 ///
@@ -161,20 +159,7 @@ fn body_of(mut input: RunAgentInput) -> Result<Vec<u8>, HttpError> {
 #[async_trait]
 impl Agent for HttpAgent {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
-        let events = self.start(input).await?;
-        let raw = events.filter_map(|item| {
-            future::ready(match item {
-                Ok(RawItem::Event { raw, .. }) => Some(Ok(raw)),
-                // It was logged when it was made.
-                Ok(RawItem::Warning(_)) => None,
-                Err(Error::Source(error)) => Some(Err(error.into())),
-                Err(Error::Malformed(error)) => Some(Err(AgentError::new(*error))),
-                Err(Error::Violation(error)) => Some(Err(AgentError::new(*error))),
-                Err(Error::Truncated(error)) => Some(Err(AgentError::new(*error))),
-                Err(Error::LimitExceeded(error)) => Some(Err(AgentError::new(*error))),
-            })
-        });
-        Ok(raw.boxed())
+        Ok(raw_event_stream(self.start(input).await?))
     }
 }
 

@@ -63,6 +63,35 @@ pub enum RawItem {
     Warning(Warning),
 }
 
+impl RawItem {
+    /// The raw event, unless this is a warning.
+    #[must_use]
+    pub fn raw(&self) -> Option<&Raw> {
+        match self {
+            RawItem::Event { raw, .. } => Some(raw),
+            RawItem::Warning(_) => None,
+        }
+    }
+
+    /// The raw event, unless this is a warning.
+    #[must_use]
+    pub fn into_raw(self) -> Option<Raw> {
+        match self {
+            RawItem::Event { raw, .. } => Some(raw),
+            RawItem::Warning(_) => None,
+        }
+    }
+
+    /// The warning, unless this is a raw event.
+    #[must_use]
+    pub fn warning(&self) -> Option<&Warning> {
+        match self {
+            RawItem::Event { .. } => None,
+            RawItem::Warning(warning) => Some(warning),
+        }
+    }
+}
+
 /// A raw event as a stage looks at it.
 #[derive(Debug)]
 #[doc(hidden)]
