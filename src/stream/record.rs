@@ -146,23 +146,18 @@ where
                 return Poll::Pending;
             };
             let at = this.began.elapsed();
+            let entry = item.as_ref().map(Recordable::entry);
+            let is_last = matches!(entry, None | Some(Entry::Failed(_) | Entry::Truncated));
             let recording = &mut *this.recording;
-            let mut is_last = true;
             this.tape.as_mut().write(|out| {
-                match item.as_ref().map(Recordable::entry) {
+                match entry {
+                    Some(Entry::Text(text)) => recording.text(at, text, out),
+                    Some(Entry::Value(value)) => recording.value(at, value, out)?,
+                    Some(Entry::Event(event)) => recording.value(at, event, out)?,
+                    Some(Entry::Warning(warning)) => recording.warning(at, &warning.to_string(), out),
                     Some(Entry::Failed(message)) => recording.failed(at, &message, out),
                     Some(Entry::Truncated) => recording.truncated(at, out),
                     None => recording.end(at, out),
-                    Some(entry) => {
-                        is_last = false;
-                        match entry {
-                            Entry::Text(text) => recording.text(at, text, out),
-                            Entry::Value(value) => recording.value(at, value, out)?,
-                            Entry::Event(event) => recording.value(at, event, out)?,
-                            Entry::Warning(warning) => recording.warning(at, &warning.to_string(), out),
-                            Entry::Failed(_) | Entry::Truncated => {}
-                        }
-                    }
                 }
                 Ok(())
             });
@@ -176,9 +171,10 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
+        // An error of the source ends it, however much it says it has.
         let held = usize::from(self.held.is_some());
-        let (lower, upper) = self.source.as_ref().map_or((0, Some(0)), Stream::size_hint);
-        (lower.saturating_add(held), upper.and_then(|upper| upper.checked_add(held)))
+        let (_, upper) = self.source.as_ref().map_or((0, Some(0)), Stream::size_hint);
+        (held, upper.and_then(|upper| upper.checked_add(held)))
     }
 }
 

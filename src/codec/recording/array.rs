@@ -195,11 +195,8 @@ mod tests {
         for (text, elements, error) in cases {
             for size in [1, 2, 3, 100] {
                 let (found, failed) = run(text, size, 100);
-                assert_eq!(
-                    (found.as_slice(), failed.as_deref()),
-                    (elements.map(str::to_owned).as_slice(), error),
-                    "{text:?} by {size}"
-                );
+                let found: Vec<&str> = found.iter().map(String::as_str).collect();
+                assert_eq!((found.as_slice(), failed.as_deref()), (elements, error), "{text:?} by {size}");
             }
         }
     }
