@@ -123,6 +123,11 @@ impl<W: Write> Renderer<W> {
         self.screen.paint()
     }
 
+    /// The same, for somebody to see now: nothing may follow for a while.
+    pub(crate) fn paint_now(&mut self) -> io::Result<()> {
+        self.screen.paint_now()
+    }
+
     /// Shows an event or a warning.
     pub(crate) fn update(&mut self, update: &Update) -> io::Result<()> {
         if let Some(warning) = update.warning() {
