@@ -18,12 +18,15 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use ag_ui_stream::{Limits, TruncatedBy};
 
 /// An input that cannot be read: exit code 2.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
+    /// What cannot be done.
+    pub(crate) what: &'static str,
     pub(crate) message: String,
     /// Where in the input, from 1.
     pub(crate) line: Option<u64>,
@@ -33,7 +36,12 @@ pub(crate) struct Unreadable {
 
 impl Unreadable {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), line: None, cut_by: None }
+        Self { what: "read the input", message: message.into(), line: None, cut_by: None }
+    }
+
+    /// The whole sentence.
+    pub(crate) fn title(&self) -> String {
+        format!("cannot {}: {}", self.what, self.message)
     }
 }
 
@@ -96,6 +104,9 @@ pub(crate) struct Input {
     frame: Vec<u8>,
     size: Option<u64>,
     history: Option<Vec<u8>>,
+    /// The comments are those of a recording, of which this one was the last.
+    is_recording: bool,
+    came_at: Option<i64>,
 }
 
 impl std::fmt::Debug for Input {
@@ -115,6 +126,8 @@ impl Input {
             frame: Vec::new(),
             size: None,
             history: Some(history),
+            is_recording: false,
+            came_at: None,
         }
     }
 
@@ -155,7 +168,16 @@ impl Input {
     fn new(source: Box<dyn Read>, size: Option<u64>, again: Option<&Path>) -> Result<Self, Unreadable> {
         let mut bytes = Bytes::new(source);
         let form = bytes.sniff()?;
-        let mut input = Self { bytes, live: None, form, frame: Vec::new(), size, history: None };
+        let mut input = Self {
+            bytes,
+            live: None,
+            form,
+            frame: Vec::new(),
+            size,
+            history: None,
+            is_recording: false,
+            came_at: None,
+        };
         if form == Form::Object {
             input.find_history(again)?;
             input.enter_stream()?;
@@ -166,6 +188,22 @@ impl Input {
     /// How many bytes were read, and how many there are where that is known.
     pub(crate) fn progress(&self) -> (u64, Option<u64>) {
         (self.bytes.consumed, self.size)
+    }
+
+    /// When the event at hand came, in milliseconds since the recording began, where that was
+    /// recorded.
+    pub(crate) fn came_at(&self) -> Option<i64> {
+        self.came_at
+    }
+
+    /// Reads a comment of a capture, as the crate's own `record` writes them.
+    fn read_comment(&mut self, comment: &[u8]) {
+        let Some(text) = std::str::from_utf8(comment).ok().and_then(|text| text.strip_prefix(": ")) else { return };
+        self.is_recording |= text == "ag-ui-recording 1";
+        let seconds = text.strip_prefix('+').and_then(|text| text.strip_suffix('s')).filter(|_| self.is_recording);
+        if let Some(at) = seconds.and_then(|text| Duration::try_from_secs_f64(text.parse().ok()?).ok()) {
+            self.came_at = i64::try_from(at.as_millis()).ok();
+        }
     }
 
     /// The JSON under `input`, where the recording is an object that has it.
@@ -394,6 +432,9 @@ impl Input {
             let line = self.bytes.line;
             field.clear();
             let end = self.bytes.take_sse_line(&mut field)?;
+            if field.first() == Some(&b':') {
+                self.read_comment(&field);
+            }
             let data = match field.strip_prefix(b"data".as_slice()) {
                 Some([]) => Some([].as_slice()),
                 Some([b':', b' ', value @ ..] | [b':', value @ ..]) => Some(value),
@@ -832,6 +873,18 @@ mod tests {
                 Err(error) => return ((events, Err((error.message, error.line))), history),
             }
         }
+    }
+
+    #[test]
+    fn a_recording_tells_when_its_events_came() {
+        let text = "data: 0\n\n: +9.000000s\ndata: 1\n\n: ag-ui-recording 1\n\n: +0.250900s\n: line-ends r\ndata: \ndata: 2\n\n\
+                    : +61.000000s\ndata: 3\n\n: +61.000000s end\n\n: +1e999s\n: +xs\n: ++s\n\ndata: 4\n\n";
+        let mut input = Input::new(Box::new(text.as_bytes()), None, None).unwrap();
+        let mut seen = Vec::new();
+        while let Next::Event(_) = input.next().unwrap() {
+            seen.push(input.came_at());
+        }
+        assert_eq!(seen, [None, None, Some(250), Some(61_000), Some(61_000)]);
     }
 
     fn read(text: &str) -> Read_ {

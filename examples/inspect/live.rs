@@ -18,10 +18,13 @@ use crate::run::Settings;
 
 /// The agent at an address, with the input of its run. It is run when its first event is asked for.
 pub(crate) fn run(url: &str, options: &RunOptions, settings: &Settings) -> Result<Input, Unreadable> {
+    if url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")) {
+        return Err(cannot_run("this tool is built without TLS; give it an http:// address, of a proxy say"));
+    }
     let mut builder = HttpAgent::builder(url);
     for header in &options.headers {
         let Some((name, value)) = header.split_once(':') else {
-            return Err(Unreadable::new(format!("no header: {header:?}; it is to be like \"Name: value\"")));
+            return Err(cannot_run(format!("no header: {header:?}; one is like \"Name: value\"")));
         };
         builder = builder.header(name.trim(), value.trim());
     }
@@ -40,8 +43,8 @@ pub(crate) fn run(url: &str, options: &RunOptions, settings: &Settings) -> Resul
         }
         #[cfg(not(feature = "record"))]
         Some(path) => {
-            return Err(Unreadable::new(format!(
-                "this inspect was built without what records; build it with that: \
+            return Err(cannot_run(format!(
+                "this tool is built without the feature that records: \
                  cargo run --example inspect --features full -- {url} --record {path}"
             )));
         }
@@ -74,7 +77,7 @@ fn input_of(options: &RunOptions, settings: &Settings) -> Result<RunAgentInput, 
             } else {
                 std::fs::read(path)
             };
-            let cannot = |error: &dyn std::fmt::Display| Unreadable::new(format!("the input in {path}: {error}"));
+            let cannot = |error: &dyn std::fmt::Display| cannot_run(format!("the input in {path}: {error}"));
             let json = json.map_err(|error| cannot(&error))?;
             RunAgentInput::from_slice(&json).map_err(|error| cannot(&error))?.0
         }
@@ -173,5 +176,9 @@ fn unreadable(error: &dyn std::error::Error) -> Unreadable {
         }
         cause = error.source();
     }
-    Unreadable::new(message)
+    cannot_run(message)
+}
+
+fn cannot_run(why: impl Into<String>) -> Unreadable {
+    Unreadable { what: "run the agent", ..Unreadable::new(why) }
 }

@@ -51,7 +51,7 @@ Without any of these it plays a recorded run.";
 
 const AFTER: &str = "\
 Exit codes: 0 every recording completed (a run that failed with RUN_ERROR is a completed recording); \
-1 a violation; 2 an input that cannot be read; 3 a recording that ends without the terminal event of \
+1 a violation; 2 an input that cannot be read, an agent that cannot be run, a run that cannot be recorded; 3 a recording that ends without the terminal event of \
 its run. Of several recordings the worst counts: 2, then 1, then 3.
 
 --json prints, for each input, one object on a line:
@@ -111,8 +111,8 @@ struct Cli {
     #[arg(long)]
     no_delay: bool,
 
-    /// Play recordings by their timestamps, this many times as fast. The recorded run is played
-    /// anyway.
+    /// Play recordings in their time, this many times as fast: that of --record, or else of their
+    /// timestamps. The recorded run is played anyway.
     #[arg(long, value_name = "FACTOR")]
     speed: Option<f64>,
 
@@ -129,7 +129,7 @@ struct Cli {
 #[command(next_help_heading = "Running an agent")]
 struct RunOptions {
     /// What to say to the agent: a user message behind those of --history or --input. Without any
-    /// of the three it is \"Hello\".
+    /// of the three it is "Hello".
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
 
@@ -137,7 +137,7 @@ struct RunOptions {
     #[arg(long, value_name = "FILE", conflicts_with = "history")]
     input: Option<String>,
 
-    /// A header of the request: \"Name: value\". May be given several times.
+    /// A header of the request: "Name: value". May be given several times.
     #[arg(long = "header", value_name = "HEADER")]
     headers: Vec<String>,
 
@@ -178,10 +178,9 @@ fn open(cli: &Cli, settings: &Settings, source: &str) -> Result<Input, Unreadabl
     #[cfg(not(feature = "reqwest"))]
     {
         let _ = (cli, settings);
-        Err(Unreadable::new(format!(
-            "this inspect was built without a client for agents; build it with one: \
-             cargo run --example inspect --features reqwest -- {source}"
-        )))
+        let message =
+            format!("this tool is built without a client: cargo run --example inspect --features reqwest -- {source}");
+        Err(Unreadable { what: "run the agent", ..Unreadable::new(message) })
     }
 }
 
@@ -385,7 +384,7 @@ fn show(cli: &Cli, settings: &Settings, source: &str, input: &mut Input, out: &m
     let mut pipeline = settings.pipeline(history);
     let mut renderer = Renderer::new(screen, pipeline.snapshot().clone());
     let name = if source == "-" { "standard input" } else { source };
-    renderer.title(name)?;
+    renderer.title(name, input.is_live())?;
     if input.is_drained() {
         renderer.paint_now()?;
     }
@@ -398,7 +397,8 @@ fn show(cli: &Cli, settings: &Settings, source: &str, input: &mut Input, out: &m
             renderer.set_status(percent.map(|percent| format!("{percent} %")));
             shown = percent;
         }
-        if let Some(wait) = player.wait_for(update.event().and_then(|event| event.base().timestamp)) {
+        let stamp = || update.event().and_then(|event| event.base().timestamp);
+        if let Some(wait) = player.wait_for(input.came_at().or_else(stamp)) {
             renderer.paint()?;
             std::thread::sleep(wait);
         }

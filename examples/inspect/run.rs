@@ -89,7 +89,7 @@ impl Fault {
             Fault::Input(unreadable) => Diagnostic {
                 level: Level::Error,
                 code: None,
-                title: format!("cannot read the input: {}", unreadable.message),
+                title: unreadable.title(),
                 event: None,
                 line: unreadable.line,
                 text: Vec::new(),
