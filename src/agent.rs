@@ -140,7 +140,6 @@ pub trait AgentExt: Agent {
     /// let agent = Replay::new([r#"{"type":"RUN_ERROR","message":"overloaded"}"#]);
     /// let recorded = agent.record(move |input: &RunAgentInput| {
     ///     let path = folder.join(format!("{}.sse", input.run_id));
-    ///     # println!("{path:?}");
     ///     async move { tokio::fs::File::create(path).await }
     /// });
     /// let events: Vec<_> = recorded.events(RunAgentInput::new("t", "r", [])).await?.try_collect().await?;

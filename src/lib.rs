@@ -116,6 +116,6 @@ pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};
 
 /// The README's examples, compiled and run.
-#[cfg(all(doctest, feature = "reqwest"))]
+#[cfg(all(doctest, feature = "reqwest", feature = "record"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

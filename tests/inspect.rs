@@ -882,7 +882,7 @@ mod live {
             (&closed, &["--header", "a b: c"], "the request could not be prepared: invalid HTTP header name"),
             (&closed, &["--input", "/nowhere/at/all"], "the input in /nowhere/at/all: "),
             (&closed, &["--record", "/nowhere/at/all"], "the run could not be recorded: "),
-            ("https://127.0.0.1/", &[], "built without TLS"),
+            ("https://127.0.0.1/", &[], "this tool is built without TLS"),
             ("http://", &[], "the request could not be made: "),
         ] {
             let ran = inspect(&[&[url][..], options].concat());

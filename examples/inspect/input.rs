@@ -983,7 +983,7 @@ mod tests {
         fn read_as(form: Form, text: &str) -> (Vec<String>, bool) {
             let mut bytes = Bytes::new(Box::new(Slow(text.as_bytes().to_vec(), 0)));
             while bytes.unread().len() < 3 && bytes.fill().unwrap() {}
-            let mut input = Input { bytes, form, frame: Vec::new(), size: None, history: None };
+            let mut input = Input { bytes, form, ..Input::of(b"").unwrap() };
             let mut events = Vec::new();
             loop {
                 match input.next().unwrap() {

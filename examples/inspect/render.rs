@@ -111,7 +111,7 @@ impl<W: Write> Renderer<W> {
         self.rule(BOLD, &[text::one_line(source).into_owned()])?;
         let before = self.before.clone();
         let held = before.messages().len();
-        let asked = before.messages().iter().last().filter(|message| asked && message.role() == Role::User);
+        let asked = before.messages().iter().next_back().filter(|message| asked && message.role() == Role::User);
         let held = held - usize::from(asked.is_some());
         if held > 0 {
             let look = self.line_look("history", None, DIM);
