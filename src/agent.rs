@@ -126,7 +126,8 @@ pub trait AgentExt: Agent {
     /// Where `open` fails the run does not start. Where a writer fails later the run goes on, and
     /// the failure is the last item of its stream, behind all events
     /// ([`RecordingFailed`](crate::record::RecordingFailed)): it does not take back the outcome of
-    /// the run (rule R8a).
+    /// the run (rule R8a). Where the run fails as well, that error is the last, and the writer's is
+    /// only logged.
     ///
     /// # Examples
     /// ```

@@ -74,12 +74,15 @@
 //! | `+1.3s warning "…"` | what a decoder or the compatibility boundary said; not replayed |
 //!
 //! A recording without any of the ends is one that broke off: its recorder was dropped, or its
-//! writer failed. Recordings may be put one behind the other, if none but the last failed.
+//! writer failed. Recordings may be put one behind the other, if none but the last failed: each then
+//! begins where the one before ended.
 //!
 //! JSON Lines would hold no time without a member that is not the producer's, or an envelope that
 //! nothing else reads; and a file beside the recording gets lost.
 //!
 //! # What is kept, and what is not
+//! A recording holds what was said, in clear text; whom to show it to is for its owner to say.
+//!
 //! - The text of an event, byte for byte, whether it is JSON or not. An event that came as a value,
 //!   or typed, is written as JSON on one line.
 //! - The order, and the times to the microsecond.

@@ -308,6 +308,9 @@ async fn a_source_that_fails_is_recorded_as_one() {
     assert_eq!((began.elapsed(), error.to_string()), (ms(30), "connection\nreset".to_owned()));
     assert_eq!(error.downcast_ref::<RecordedError>().unwrap().message(), "connection\nreset");
     assert!(replayed.next().await.is_none());
+    let mut raw = replay(file.clone(), Timing::immediate());
+    assert!(raw.next().await.unwrap().is_ok() && !raw.is_terminated());
+    assert!(raw.next().await.unwrap().is_err() && raw.is_terminated());
     assert_eq!(replayed.machine().snapshot().run().unwrap().outcome.as_str(), "truncated");
 
     // What comes behind it, in the file and in a source, is not for anybody.
@@ -542,6 +545,20 @@ async fn the_timing_is_what_was_chosen() {
     ] {
         assert_eq!(times(&file, timing.clone()).await, wanted, "{timing:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_time_of_is_not_told_takes_none() {
+    let stamped = |stamp: u64| format!("data: {{\"timestamp\":{stamp}}}\n\n");
+    // Some events tell, and some do not; one recording stands behind another.
+    let file = format!("{}{}{}{}", at(&[50]), stamped(1), stamped(900), at(&[20, 30]));
+    assert_eq!(times(&file, Timing::original()).await, [50, 50, 50, 70, 80]);
+    assert_eq!(times(&at(&[50, 20, 30]), Timing::original()).await, [50, 50, 60]);
+    // Where the waits are not those recorded, the end has none of its own.
+    let file = format!("{}: +5.0s failed \"x\"\n\n", at(&[50]));
+    assert_eq!(times(&file, Timing::original()).await, [50, 5_000]);
+    assert_eq!(times(&file, Timing::every(ms(7))).await, [7, 7]);
+    assert_eq!(times(&file, Timing::custom(|_, _| ms(8))).await, [8, 8]);
 }
 
 #[tokio::test(start_paused = true)]

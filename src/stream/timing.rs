@@ -146,7 +146,7 @@ impl Waits {
     fn recorded(&mut self, at: Option<Duration>, item: Option<&RawItem>) -> Duration {
         if let Some(at) = at {
             self.told = true;
-            // A time from before is that of another recording, put behind the first.
+            // Somebody may have put them into another order.
             return at.saturating_sub(core::mem::replace(&mut self.came, at));
         }
         let Some(stamp) = item.filter(|_| !self.told).and_then(timestamp) else { return Duration::ZERO };

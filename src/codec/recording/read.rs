@@ -136,6 +136,10 @@ struct Capture {
     at_line_start: bool,
     in_comment: bool,
     comment: Vec<u8>,
+    /// When the recording began, since the first of those that stand one behind the other, and the
+    /// latest time that was told.
+    began: Duration,
+    latest: Duration,
     /// What the comments say of the next event.
     at: Option<Duration>,
     line_ends: Vec<u8>,
@@ -151,6 +155,8 @@ impl Capture {
             at_line_start: true,
             in_comment: false,
             comment: Vec::new(),
+            began: Duration::ZERO,
+            latest: Duration::ZERO,
             at: None,
             line_ends: Vec::new(),
         }
@@ -202,6 +208,7 @@ impl Capture {
         let text = core::str::from_utf8(comment).ok()?.strip_prefix(": ")?;
         if text == HEADER {
             self.is_recording = true;
+            self.began = self.latest;
         }
         if !self.is_recording {
             return None;
@@ -211,6 +218,8 @@ impl Capture {
             return None;
         }
         let (at, what) = read_moment(text)?;
+        let at = self.began.saturating_add(at);
+        self.latest = self.latest.max(at);
         let (what, message) = what.split_once(' ').unwrap_or((what, ""));
         let error = match what {
             "" => {
@@ -296,12 +305,13 @@ mod tests {
         let body = ": +0.005s\n: line-ends r\ndata: {\ndata: }\n\n: +0.009s failed \"x\"\n\ndata: {}\n\n";
         let (items, error) = read([body.as_bytes()]);
         assert_eq!((items, error), (vec![event(None, "{\n}", 0), event(None, "{}", 1)], None));
-        let (items, error) = read([format!(": ag-ui-recording 1\n\n{body}").as_bytes()]);
+        let recording = format!(": ag-ui-recording 1\n\n{body}");
         let failed = Error::Source(RecordedError { message: "x".to_owned() });
-        assert_eq!(
-            (items, error),
-            (vec![event(5 * MS, "{\r}", 0), Recorded { at: Some(9 * MS), item: Err(failed) }], None)
-        );
+        let wanted = vec![event(5 * MS, "{\r}", 0), Recorded { at: Some(9 * MS), item: Err(failed) }];
+        // What comes behind the failure is not for anybody, in whatever piece.
+        for size in [1, 5, recording.len()] {
+            assert_eq!(read(recording.as_bytes().chunks(size)), (wanted.clone(), None));
+        }
     }
 
     #[test]
@@ -319,9 +329,13 @@ mod tests {
         ] {
             assert_eq!(read([format!("{head}{body}").as_bytes()]), (vec![event(at, "{}", 0)], None), "{body}");
         }
+        // The line ends of fewer lines, and a time that is of another event.
+        let body = ": +1.0s\n: line-ends r\ndata: {\ndata: \ndata: }\n\ndata: {}\n\n";
+        let wanted = vec![event(1000 * MS, "{\n\n}", 0), event(None, "{}", 1)];
+        assert_eq!(read([format!("{head}{body}").as_bytes()]), (wanted, None));
         // Two recordings, one behind the other.
         let two = format!("{head}: +1.0s\ndata: {{}}\n\n: +1.5s end\n\n{head}: +0.001s\ndata: {{}}\n\n");
-        assert_eq!(read([two.as_bytes()]).0, [event(1000 * MS, "{}", 0), event(MS, "{}", 1)]);
+        assert_eq!(read([two.as_bytes()]).0, [event(1000 * MS, "{}", 0), event(1501 * MS, "{}", 1)]);
     }
 
     #[test]
