@@ -66,6 +66,7 @@ impl Outgoing {
     }
 
     /// The version that the peer speaks at most.
+    #[cfg(feature = "reqwest")]
     pub(crate) fn peer(self) -> ProtocolVersion {
         self.peer
     }

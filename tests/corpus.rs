@@ -115,8 +115,8 @@ impl Fixture {
         let messages =
             self.input.messages.as_ref().and_then(|messages| serde_json::from_str::<Value>(messages.get()).ok());
         let mut input = json!({"threadId": "t", "runId": "r", "messages": messages.unwrap_or_else(|| json!([]))});
-        if let Some(state) = &self.input.state {
-            input["state"] = state.clone();
+        if let (Some(state), Some(members)) = (&self.input.state, input.as_object_mut()) {
+            members.insert("state".to_owned(), state.clone());
         }
         let outgoing = Outgoing::new().max_protocol_version(peer);
         let (input, warnings) = outgoing.prepare_value(input).unwrap();
