@@ -82,6 +82,7 @@ mod limits;
 mod log;
 mod outgoing;
 mod partial;
+mod resume;
 mod rule;
 mod version;
 mod warning;
@@ -101,6 +102,7 @@ pub use item::{Indexed, Item};
 pub use limits::Limits;
 pub use message::Message;
 pub use outgoing::Outgoing;
+pub use resume::{Resume, ResumeError};
 pub use rule::Rule;
 /// The type of a delta: text that needs no allocation while it is short. Re-exported from `smol_str`.
 #[doc(no_inline)]
