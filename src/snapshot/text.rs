@@ -139,6 +139,14 @@ impl Text {
             self.head = Some(Arc::new(Node::new(String::from(delta), None)));
             return;
         };
+        match Arc::get_mut(head) {
+            // The usual case, with no more than the one look at the reference count.
+            Some(Node { text, prev: None, .. }) => append(text, delta),
+            _ => Self::push_to_segments(head, delta),
+        }
+    }
+
+    fn push_to_segments(head: &mut Arc<Node>, delta: &str) {
         fold(head);
         let Some(node) = Arc::get_mut(head) else {
             *head = Arc::new(Node::absorbing(Some(head), delta));
