@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::scan::Scanner;
+use super::short::short;
 use crate::event::{
     BaseEvent, Event, EventType, ReasoningEndEvent, ReasoningMessageChunkEvent, ReasoningMessageContentEvent,
     ReasoningMessageEndEvent, ReasoningMessageStartEvent, ReasoningStartEvent, StepFinishedEvent, StepStartedEvent,
@@ -144,10 +145,12 @@ impl<'a> Fields<'a> {
     /// Always inlined: the event is then built where it is kept, and copied nowhere.
     #[inline(always)]
     pub(crate) fn into_text_content(self, interner: &mut Interner) -> TextMessageContentEvent {
+        // First, so that it has long been written where the event is moved.
+        let delta = short(&self.delta);
         let (subagent_run_id, base) = common(&self, interner);
         TextMessageContentEvent {
             message_id: MessageId::from_id(interner.get(0, self.message_id)),
-            delta: SmolStr::from(self.delta),
+            delta,
             subagent_run_id,
             base,
         }
@@ -170,7 +173,7 @@ impl<'a> Fields<'a> {
     /// Its delta.
     #[inline(always)]
     pub(crate) fn into_delta(self) -> SmolStr {
-        SmolStr::from(self.delta)
+        short(&self.delta)
     }
 
     /// Any other event.
@@ -313,7 +316,7 @@ fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
         fields.optional(TOOL_CALL_ID, fields.tool_call_id).map(|text| ToolCallId::from_id(interner.get(1, text)));
     let tool_call_name = fields.optional(TOOL_CALL_NAME, fields.tool_call_name).map(Arc::from);
     let name = fields.optional(NAME, fields.name).map(Arc::from);
-    let delta = (fields.seen & DELTA != 0).then(|| SmolStr::from(fields.delta));
+    let delta = (fields.seen & DELTA != 0).then(|| short(&fields.delta));
     Some(match event_type {
         EventType::TextMessageStart => Event::TextMessageStart(TextMessageStartEvent {
             message_id: message_id?,
