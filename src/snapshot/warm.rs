@@ -9,6 +9,8 @@ pub(crate) struct Warm {
     /// Ascending. Apart from the entries, so that a search touches few cache lines.
     keys: Vec<u64>,
     entries: Vec<Entry>,
+    /// The place that was asked for last: who reads a snapshot wants what just grew.
+    last: usize,
 }
 
 impl Warm {
@@ -34,11 +36,12 @@ impl Warm {
         if self.keys.is_empty() {
             return None;
         }
-        self.entries.get(self.search(key)?)
+        self.entries.get(self.find(key, self.last)?)
     }
 
     #[inline]
     pub(crate) fn at_mut(&mut self, place: usize) -> Option<&mut Entry> {
+        self.last = place;
         self.entries.get_mut(place)
     }
 
