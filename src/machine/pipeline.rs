@@ -17,6 +17,7 @@ use crate::message::Message;
 use crate::snapshot::run::RunOutcome;
 use crate::snapshot::{Snapshot, Update};
 use crate::warning::Warning;
+use crate::wire::fast::Fields;
 use crate::wire::raw::{Body, Raw, RawEvent, RawItem};
 
 /// How a pipeline is made, where the defaults will not do.
@@ -188,10 +189,11 @@ impl Intake {
     #[inline]
     fn push_text(&mut self, text: &str, sink: &mut impl Sink) -> Result<(), Error> {
         // What the fast path reads needs no translation: it has no null and no retired shape.
-        if let Some(fields) = self.enforcer.read_fields(text) {
+        let mut fields = Fields::default();
+        if self.enforcer.read_fields(text, &mut fields) {
             if fields.is_text_content() {
                 let index = self.enforcer.count();
-                let event = fields.into_text_content(self.enforcer.interner());
+                let event = fields.text_content(self.enforcer.interner());
                 if !self.expander.is_idle() {
                     return self.expand(Item::Event(Indexed::new(event.into(), index)), sink);
                 }
@@ -211,7 +213,7 @@ impl Intake {
                     self.verifier.check_text_content(&message_id, owner.as_ref(), place)?;
                     let event = TextMessageContentEvent {
                         message_id,
-                        delta: fields.into_delta(),
+                        delta: fields.delta(),
                         subagent_run_id: owner,
                         base: BaseEvent::default(),
                     };
@@ -219,7 +221,7 @@ impl Intake {
                     return Ok(());
                 }
             }
-            if let Some(event) = fields.into_other(self.enforcer.interner()) {
+            if let Some(event) = fields.other(self.enforcer.interner()) {
                 let index = self.enforcer.count();
                 return self.accept(Indexed::new(event, index), sink);
             }

@@ -51,18 +51,23 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads them, if there is nothing else.
-    pub(crate) fn read(text: &'a str) -> Option<Self> {
+    /// Reads them, if there is nothing else; otherwise they are of no use.
+    ///
+    /// Into their place, for to give them back would be to copy what was just written.
+    pub(crate) fn read(&mut self, text: &'a str) -> bool {
+        self.try_read(text).is_some()
+    }
+
+    fn try_read(&mut self, text: &'a str) -> Option<()> {
         let mut scanner = Scanner::new(text);
-        let mut fields = Self::default();
         // As most producers write the two most common events: one comparison for two tokens.
         let mut follows = true;
         if scanner.take_all(b"{\"type\":\"TEXT_MESSAGE_CONTENT\",") {
-            fields.seen = TYPE;
-            fields.event_type = "TEXT_MESSAGE_CONTENT";
+            self.seen = TYPE;
+            self.event_type = "TEXT_MESSAGE_CONTENT";
         } else if scanner.take_all(b"{\"type\":\"TEXT_MESSAGE_CHUNK\",") {
-            fields.seen = TYPE;
-            fields.event_type = "TEXT_MESSAGE_CHUNK";
+            self.seen = TYPE;
+            self.event_type = "TEXT_MESSAGE_CHUNK";
         } else {
             scanner.skip_whitespace();
             if !scanner.take(b'{') {
@@ -72,66 +77,66 @@ impl<'a> Fields<'a> {
         while follows {
             scanner.skip_whitespace();
             // The most common keys without the table below.
-            if fields.seen & MESSAGE_ID == 0 && scanner.take_all(b"\"messageId\":") {
-                fields.seen |= MESSAGE_ID;
-                fields.message_id = scanner.plain_string()?;
+            if self.seen & MESSAGE_ID == 0 && scanner.take_all(b"\"messageId\":") {
+                self.seen |= MESSAGE_ID;
+                self.message_id = scanner.plain_string()?;
                 follows = another_follows(&mut scanner)?;
                 continue;
             }
-            if fields.seen & DELTA == 0 && scanner.take_all(b"\"delta\":") {
-                fields.seen |= DELTA;
-                fields.delta = delta(&mut scanner)?;
+            if self.seen & DELTA == 0 && scanner.take_all(b"\"delta\":") {
+                self.seen |= DELTA;
+                self.delta = delta(&mut scanner)?;
                 follows = another_follows(&mut scanner)?;
                 continue;
             }
-            if fields.seen & SUBAGENT_RUN_ID == 0 && scanner.take_all(b"\"subagentRunId\":") {
-                fields.seen |= SUBAGENT_RUN_ID;
-                fields.subagent_run_id = scanner.plain_string()?;
+            if self.seen & SUBAGENT_RUN_ID == 0 && scanner.take_all(b"\"subagentRunId\":") {
+                self.seen |= SUBAGENT_RUN_ID;
+                self.subagent_run_id = scanner.plain_string()?;
                 follows = another_follows(&mut scanner)?;
                 continue;
             }
             let bit = key(&mut scanner)?;
             scanner.skip_whitespace();
-            if fields.seen & bit != 0 {
+            if self.seen & bit != 0 {
                 return None;
             }
-            fields.seen |= bit;
+            self.seen |= bit;
             let target = match bit {
                 DELTA => {
-                    fields.delta = delta(&mut scanner)?;
+                    self.delta = delta(&mut scanner)?;
                     None
                 }
                 TIMESTAMP => {
                     if !matches!(scanner.peek(), Some(b'-' | b'0'..=b'9')) {
                         return None;
                     }
-                    fields.timestamp = scanner.number().ok()?.parse().ok()?;
-                    if fields.timestamp.unsigned_abs() >= 1 << 53 {
+                    self.timestamp = scanner.number().ok()?.parse().ok()?;
+                    if self.timestamp.unsigned_abs() >= 1 << 53 {
                         return None;
                     }
                     None
                 }
-                TYPE => Some(&mut fields.event_type),
-                MESSAGE_ID => Some(&mut fields.message_id),
-                SUBAGENT_RUN_ID => Some(&mut fields.subagent_run_id),
-                TOOL_CALL_ID => Some(&mut fields.tool_call_id),
-                TOOL_CALL_NAME => Some(&mut fields.tool_call_name),
-                PARENT_MESSAGE_ID => Some(&mut fields.parent_message_id),
-                ROLE => Some(&mut fields.role),
-                NAME => Some(&mut fields.name),
-                _ => Some(&mut fields.step_name),
+                TYPE => Some(&mut self.event_type),
+                MESSAGE_ID => Some(&mut self.message_id),
+                SUBAGENT_RUN_ID => Some(&mut self.subagent_run_id),
+                TOOL_CALL_ID => Some(&mut self.tool_call_id),
+                TOOL_CALL_NAME => Some(&mut self.tool_call_name),
+                PARENT_MESSAGE_ID => Some(&mut self.parent_message_id),
+                ROLE => Some(&mut self.role),
+                NAME => Some(&mut self.name),
+                _ => Some(&mut self.step_name),
             };
             if let Some(target) = target {
                 *target = scanner.plain_string()?;
                 // Most producers name the type first, and other types need not be read twice.
-                if bit == TYPE && !may_be_flat(fields.event_type) {
+                if bit == TYPE && !may_be_flat(self.event_type) {
                     return None;
                 }
             }
             follows = another_follows(&mut scanner)?;
         }
         scanner.skip_whitespace();
-        scanner.is_at_end().then_some(fields)
+        scanner.is_at_end().then_some(())
     }
 
     /// Whether they are those of a `TEXT_MESSAGE_CONTENT`.
@@ -144,10 +149,10 @@ impl<'a> Fields<'a> {
     ///
     /// Always inlined: the event is then built where it is kept, and copied nowhere.
     #[inline(always)]
-    pub(crate) fn into_text_content(self, interner: &mut Interner) -> TextMessageContentEvent {
+    pub(crate) fn text_content(&self, interner: &mut Interner) -> TextMessageContentEvent {
         // First, so that it has long been written where the event is moved.
         let delta = short(&self.delta);
-        let (subagent_run_id, base) = common(&self, interner);
+        let (subagent_run_id, base) = common(self, interner);
         TextMessageContentEvent {
             message_id: MessageId::from_id(interner.get(0, self.message_id)),
             delta,
@@ -172,12 +177,13 @@ impl<'a> Fields<'a> {
 
     /// Its delta.
     #[inline(always)]
-    pub(crate) fn into_delta(self) -> SmolStr {
+    pub(crate) fn delta(&self) -> SmolStr {
         short(&self.delta)
     }
 
     /// Any other event.
-    pub(crate) fn into_other(self, interner: &mut Interner) -> Option<Event> {
+    #[inline]
+    pub(crate) fn other(&self, interner: &mut Interner) -> Option<Event> {
         read_other(self, interner)
     }
 
@@ -260,11 +266,14 @@ fn spaced_key(scanner: &mut Scanner<'_>) -> Option<u16> {
 /// The event, if it is one that needs no more than this.
 #[inline]
 pub(crate) fn read(text: &str, interner: &mut Interner) -> Option<Event> {
-    let fields = Fields::read(text)?;
-    if fields.is_text_content() {
-        return Some(Event::TextMessageContent(fields.into_text_content(interner)));
+    let mut fields = Fields::default();
+    if !fields.read(text) {
+        return None;
     }
-    fields.into_other(interner)
+    if fields.is_text_content() {
+        return Some(Event::TextMessageContent(fields.text_content(interner)));
+    }
+    fields.other(interner)
 }
 
 #[inline(always)]
@@ -276,7 +285,7 @@ fn common(fields: &Fields<'_>, interner: &mut Interner) -> (Option<SubagentRunId
     (subagent_run_id, BaseEvent { timestamp, raw_event: None, metadata: None })
 }
 
-fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
+fn read_other(fields: &Fields<'_>, interner: &mut Interner) -> Option<Event> {
     let event_type = EventType::from_wire(fields.event_type)?;
     let (required, optional) = match event_type {
         EventType::TextMessageStart => (MESSAGE_ID, ROLE | NAME),
@@ -308,7 +317,7 @@ fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
         (_, Some(role)) => Some(TextMessageRole::from_wire(role)?),
         (_, None) => None,
     };
-    let (subagent_run_id, base) = common(&fields, interner);
+    let (subagent_run_id, base) = common(fields, interner);
     let mut message = |bit, text| (fields.seen & bit != 0).then(|| MessageId::from_id(interner.get(0, text)));
     let message_id = message(MESSAGE_ID, fields.message_id);
     let parent_message_id = message(PARENT_MESSAGE_ID, fields.parent_message_id);
