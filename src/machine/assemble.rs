@@ -25,6 +25,7 @@ use crate::snapshot::index::Index;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange, Rest, Snapshot, Text, Update};
 use crate::warning::Warning;
+use crate::wire::fast::TextContent;
 
 /// Assembles the conversation from verified events.
 ///
@@ -189,7 +190,7 @@ impl Assembler {
         self.events = index.saturating_add(1);
         let change = match &indexed.event {
             Event::TextMessageContent(event) if event.base.metadata.is_none() => {
-                self.grow(&event.message_id, &event.delta)
+                one_message(self.grow(&event.message_id, &event.delta))
             }
             event => {
                 let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
@@ -210,22 +211,18 @@ impl Assembler {
 
     /// Applies the most common event and queues its update.
     #[inline(always)]
-    pub(crate) fn push_text_content(&mut self, event: TextMessageContentEvent, place: Place) {
+    pub(crate) fn push_text_content(&mut self, content: TextContent, place: Place) {
         self.events = place.index.saturating_add(1);
-        let change = if event.base.metadata.is_some() {
-            self.extend_text(&event)
-        } else {
-            self.grow(&event.message_id, &event.delta)
-        };
-        let indexed = Indexed::synthesized(event.into(), Some(place.index), Some(place.sent_as));
+        let change = one_message(self.grow(&content.message_id, &content.delta));
+        let indexed = Indexed::synthesized(content.into_event(), Some(place.index), Some(place.sent_as));
         self.queue(Item::Event(indexed), change);
     }
 
-    /// A delta without metadata for an open text message.
+    /// A delta without metadata for an open text message; gives the key of the message that grew.
     #[inline]
-    fn grow(&mut self, id: &MessageId, delta: &str) -> Change {
+    fn grow(&mut self, id: &MessageId, delta: &str) -> Option<u64> {
         if delta.is_empty() {
-            return Change::default();
+            return None;
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
         if let Some((key, entry)) = &mut inner.hot {
@@ -233,16 +230,13 @@ impl Assembler {
             let is_open = entry.status == ItemStatus::Streaming;
             if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
                 push_text(&mut entry.message, delta);
-                return Change { messages: MessageChange::One(*key), ..Change::default() };
+                return Some(*key);
             }
         }
-        let Some(OpenMessage { target: Some(key), track, .. }) = self.live.text.get_mut(id.id()) else {
-            return Change::default();
-        };
-        let key = *key;
-        let Some(entry) = grown(inner, &mut self.live.last_grown, track, key) else { return Change::default() };
+        let OpenMessage { target: Some(key), track, .. } = self.live.text.get_mut(id.id())? else { return None };
+        let entry = grown(inner, &mut self.live.last_grown, track, *key)?;
         push_text(&mut entry.message, delta);
-        Change { messages: MessageChange::One(key), ..Change::default() }
+        Some(*key)
     }
 
     #[cold]
@@ -1270,6 +1264,12 @@ fn new_text_message(event: &TextMessageStartEvent) -> Message {
             Message::Developer(DeveloperMessage { name, subagent_run_id, ..DeveloperMessage::new(id, Text::new()) })
         }
     }
+}
+
+/// The change of the message under this key, if there is one.
+#[inline]
+fn one_message(key: Option<u64>) -> Change {
+    Change { messages: key.map_or(MessageChange::None, MessageChange::One), ..Change::default() }
 }
 
 /// Appends to the text of a message (rules S3, A4).

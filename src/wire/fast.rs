@@ -33,6 +33,27 @@ const STEP_NAME: u16 = 1 << 10;
 
 const COMMON: u16 = TYPE | SUBAGENT_RUN_ID | TIMESTAMP;
 
+/// A `TEXT_MESSAGE_CONTENT` in parts: they stay where they are until the event is put together in
+/// the place where it is kept.
+pub(crate) struct TextContent {
+    pub(crate) message_id: MessageId,
+    pub(crate) delta: SmolStr,
+    pub(crate) owner: Option<SubagentRunId>,
+    pub(crate) timestamp: Option<i64>,
+}
+
+impl TextContent {
+    #[inline(always)]
+    pub(crate) fn into_event(self) -> Event {
+        Event::TextMessageContent(TextMessageContentEvent {
+            message_id: self.message_id,
+            delta: self.delta,
+            subagent_run_id: self.owner,
+            base: BaseEvent { timestamp: self.timestamp, raw_event: None, metadata: None },
+        })
+    }
+}
+
 /// The members of a flat event.
 #[derive(Default)]
 pub(crate) struct Fields<'a> {
@@ -145,19 +166,17 @@ impl<'a> Fields<'a> {
         self.event_type == "TEXT_MESSAGE_CONTENT" && self.has(MESSAGE_ID | DELTA, 0)
     }
 
-    /// The `TEXT_MESSAGE_CONTENT`.
-    ///
-    /// Always inlined: the event is then built where it is kept, and copied nowhere.
+    /// The parts of the `TEXT_MESSAGE_CONTENT`.
     #[inline(always)]
-    pub(crate) fn text_content(&self, interner: &mut Interner) -> TextMessageContentEvent {
-        // First, so that it has long been written where the event is moved.
+    pub(crate) fn text_content(&self, interner: &mut Interner) -> TextContent {
+        // First, so that it has long been written where the event is put together.
         let delta = short(&self.delta);
-        let (subagent_run_id, base) = common(self, interner);
-        TextMessageContentEvent {
+        let (owner, base) = common(self, interner);
+        TextContent {
             message_id: MessageId::from_id(interner.get(0, self.message_id)),
             delta,
-            subagent_run_id,
-            base,
+            owner,
+            timestamp: base.timestamp,
         }
     }
 
@@ -271,7 +290,7 @@ pub(crate) fn read(text: &str, interner: &mut Interner) -> Option<Event> {
         return None;
     }
     if fields.is_text_content() {
-        return Some(Event::TextMessageContent(fields.text_content(interner)));
+        return Some(fields.text_content(interner).into_event());
     }
     fields.other(interner)
 }
