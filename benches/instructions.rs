@@ -35,7 +35,9 @@ fn main() {
     let workload = match name.as_str() {
         "W1" => workloads::w1(),
         "W3" => workloads::w3(),
+        "W4" => workloads::w4(),
         "W5" => workloads::w5(),
+        "W6" => workloads::w6(),
         _ => return,
     };
     black_box(measured(way, &workload.events));

@@ -118,7 +118,9 @@ pub(crate) type IdMap<K, V> = HashMap<K, V, BuildIdHasher>;
 /// and costs no memory. An id that is displaced is only allocated anew.
 #[derive(Default)]
 pub(crate) struct Interner {
-    recent: [Option<Id>; 4],
+    /// The places of the most recent ids. Places, for to keep the ids themselves would be two
+    /// writes to reference counts where ids take turns.
+    recent: [usize; 4],
     table: Vec<Option<Id>>,
 }
 
@@ -132,7 +134,7 @@ impl Interner {
     /// The id for this text; `slot` names one of four most recent ids to try first.
     #[inline]
     pub(crate) fn get(&mut self, slot: usize, text: &str) -> Id {
-        if let Some(Some(recent)) = self.recent.get(slot) {
+        if let Some(Some(recent)) = self.recent.get(slot).and_then(|place| self.table.get(*place)) {
             if is_text(recent, text) {
                 return recent.clone();
             }
@@ -154,7 +156,7 @@ impl Interner {
             if let Some(Some(known)) = self.table.get(place) {
                 if known.hash_value() == hash && known.as_str() == text {
                     let id = known.clone();
-                    self.remember(slot, &id);
+                    self.remember(slot, place);
                     return id;
                 }
             }
@@ -164,13 +166,13 @@ impl Interner {
         if let Some(place) = self.table.get_mut(free) {
             *place = Some(id.clone());
         }
-        self.remember(slot, &id);
+        self.remember(slot, free);
         id
     }
 
-    fn remember(&mut self, slot: usize, id: &Id) {
+    fn remember(&mut self, slot: usize, place: usize) {
         if let Some(recent) = self.recent.get_mut(slot) {
-            *recent = Some(id.clone());
+            *recent = place;
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::snapshot::index::Index;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange, Rest, Snapshot, Text, Update};
 use crate::warning::Warning;
+use crate::wire::fast::TextContent;
 
 /// Assembles the conversation from verified events.
 ///
@@ -85,6 +86,16 @@ impl Live {
 struct OpenMessage {
     target: Option<u64>,
     seq: u64,
+    track: Track,
+}
+
+/// How a message grew so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Track {
+    /// The epoch in which it grew last without being the one that grew before, plus one.
+    epoch: u64,
+    /// Where it was found among the warm ones.
+    place: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -179,7 +190,7 @@ impl Assembler {
         self.events = index.saturating_add(1);
         let change = match &indexed.event {
             Event::TextMessageContent(event) if event.base.metadata.is_none() => {
-                self.grow(&event.message_id, &event.delta)
+                one_message(self.grow(&event.message_id, &event.delta))
             }
             event => {
                 let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
@@ -200,22 +211,18 @@ impl Assembler {
 
     /// Applies the most common event and queues its update.
     #[inline(always)]
-    pub(crate) fn push_text_content(&mut self, event: TextMessageContentEvent, place: Place) {
+    pub(crate) fn push_text_content(&mut self, content: TextContent, place: Place) {
         self.events = place.index.saturating_add(1);
-        let change = if event.base.metadata.is_some() {
-            self.extend_text(&event)
-        } else {
-            self.grow(&event.message_id, &event.delta)
-        };
-        let indexed = Indexed::synthesized(event.into(), Some(place.index), Some(place.sent_as));
+        let change = one_message(self.grow(&content.message_id, &content.delta));
+        let indexed = Indexed::synthesized(content.into_event(), Some(place.index), Some(place.sent_as));
         self.queue(Item::Event(indexed), change);
     }
 
-    /// A delta without metadata for an open text message.
+    /// A delta without metadata for an open text message; gives the key of the message that grew.
     #[inline]
-    fn grow(&mut self, id: &MessageId, delta: &str) -> Change {
+    fn grow(&mut self, id: &MessageId, delta: &str) -> Option<u64> {
         if delta.is_empty() {
-            return Change::default();
+            return None;
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
         if let Some((key, entry)) = &mut inner.hot {
@@ -223,19 +230,20 @@ impl Assembler {
             let is_open = entry.status == ItemStatus::Streaming;
             if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
                 push_text(&mut entry.message, delta);
-                return Change { messages: MessageChange::One(*key), ..Change::default() };
+                return Some(*key);
             }
         }
-        let Some(key) = self.live.text.get(id.id()).and_then(|open| open.target) else { return Change::default() };
-        let Some(entry) = grown(inner, &mut self.live.last_grown, key) else { return Change::default() };
+        let OpenMessage { target: Some(key), track, .. } = self.live.text.get_mut(id.id())? else { return None };
+        let entry = grown(inner, &mut self.live.last_grown, track, *key)?;
         push_text(&mut entry.message, delta);
-        Change { messages: MessageChange::One(key), ..Change::default() }
+        Some(*key)
     }
 
     #[cold]
     fn extend_text(&mut self, event: &TextMessageContentEvent) -> Change {
-        let open = self.live.text.get(event.message_id.id()).copied();
-        self.extend_message(open, &event.delta, event.base.metadata.as_ref())
+        let Self { snapshot, live, .. } = self;
+        let open = live.text.get_mut(event.message_id.id());
+        extend_message(snapshot, &mut live.last_grown, open, &event.delta, event.base.metadata.as_ref())
     }
 
     fn apply(&mut self, event: &Event, warnings: &mut Warnings) -> Change {
@@ -253,8 +261,9 @@ impl Assembler {
                 warnings,
             ),
             Event::ReasoningMessageContent(event) => {
-                let open = self.live.reasoning.get(event.message_id.id()).copied();
-                self.extend_message(open, &event.delta, event.base.metadata.as_ref())
+                let Self { snapshot, live, .. } = self;
+                let open = live.reasoning.get_mut(event.message_id.id());
+                extend_message(snapshot, &mut live.last_grown, open, &event.delta, event.base.metadata.as_ref())
             }
             Event::ReasoningMessageEnd(event) => {
                 let open = self.live.reasoning.remove(event.message_id.id());
@@ -457,7 +466,7 @@ impl Assembler {
     ) -> Change {
         let seq = self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), since);
         let table = if kind == SubjectKind::TextMessage { &mut self.live.text } else { &mut self.live.reasoning };
-        table.insert(id.id().clone(), OpenMessage { target, seq });
+        table.insert(id.id().clone(), OpenMessage { target, seq, track: Track::default() });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
         if created {
             self.live.last_grown = Some(key);
@@ -471,21 +480,6 @@ impl Assembler {
         Change { messages: MessageChange::One(key), run: true, ..Change::default() }
     }
 
-    fn extend_message(&mut self, open: Option<OpenMessage>, delta: &str, metadata: Option<&Metadata>) -> Change {
-        let Some(key) = open.and_then(|open| open.target) else { return Change::default() };
-        if delta.is_empty() && metadata.is_none() {
-            return Change::default();
-        }
-        let inner = Arc::make_mut(&mut self.snapshot.0);
-        let Some(entry) = grown(inner, &mut self.live.last_grown, key) else { return Change::default() };
-        let message = &mut entry.message;
-        if !delta.is_empty() {
-            push_text(message, delta);
-        }
-        merge_metadata(message.metadata_mut(), metadata);
-        Change { messages: MessageChange::One(key), ..Change::default() }
-    }
-
     fn close_message(&mut self, open: Option<OpenMessage>, metadata: Option<&Metadata>) -> Change {
         let Some(open) = open else { return Change::default() };
         self.close_item(open.seq);
@@ -494,11 +488,12 @@ impl Assembler {
             entry.status = ItemStatus::Complete;
             merge_metadata(entry.message.metadata_mut(), metadata);
         }
+        self.inner().cool_one(key);
         Change { messages: MessageChange::One(key), run: true, ..Change::default() }
     }
 
     fn entry_mut(&mut self, key: u64) -> Option<&mut Entry> {
-        entry_mut(self.inner(), key)
+        self.inner().entry_mut(key)
     }
 
     /// Whose the message is; an untagged reopening does not change it (rules S5, O3, O4).
@@ -550,9 +545,11 @@ impl Assembler {
 
     /// Text that streams without a place takes the first message that comes under its id (A4, A11).
     fn adopt(&mut self, id: &Id) {
-        let Some(OpenMessage { target: None, seq }) = self.live.text.get(id).copied() else { return };
+        let Some(OpenMessage { target: None, .. }) = self.live.text.get(id) else { return };
         let Some(key) = self.held_text(&MessageId::from_id(id.clone())) else { return };
-        self.live.text.insert(id.clone(), OpenMessage { target: Some(key), seq });
+        if let Some(open) = self.live.text.get_mut(id) {
+            open.target = Some(key);
+        }
         if let Some(entry) = self.entry_mut(key) {
             entry.status = ItemStatus::Streaming;
         }
@@ -611,7 +608,7 @@ impl Assembler {
             append(inner, message.into(), ItemStatus::Complete)
         });
         let mut key = 0;
-        if let Some(entry) = entry_mut(inner, message) {
+        if let Some(entry) = inner.entry_mut(message) {
             if let Message::Assistant(message) = &mut entry.message {
                 key = message.tool_calls.get_or_insert_default().push(Arc::new(call));
             }
@@ -643,7 +640,8 @@ impl Assembler {
 
     fn call_mut(&mut self, message: u64, call: u64) -> Option<&mut ToolCall> {
         let inner = Arc::make_mut(&mut self.snapshot.0);
-        let entry = grown(inner, &mut self.live.last_grown, message)?;
+        // Its calls may take turns; the message does not.
+        let entry = grown(inner, &mut self.live.last_grown, &mut Track::default(), message)?;
         match &mut entry.message {
             Message::Assistant(message) => message.tool_calls.as_mut()?.get_key_mut(call).map(Arc::make_mut),
             _ => None,
@@ -783,6 +781,7 @@ impl Assembler {
         if let Some((key, _)) = &mut inner.hot {
             *key = new(*key);
         }
+        inner.warm.rekey(new);
         // The same message as before is found by an id, whichever comes first now.
         let rest = Arc::make_mut(&mut inner.rest);
         let (index, calls) = (rest.index.clone(), rest.calls.clone());
@@ -955,7 +954,7 @@ impl Assembler {
         let (has_activity, has_reasoning) = (has(Class::Activity), has(Class::Reasoning));
 
         let inner = Arc::make_mut(&mut self.snapshot.0);
-        cool(inner);
+        inner.cool_all();
         let old = std::mem::take(&mut inner.messages);
         // Where several held messages share an id, the copy takes the place of the one of its
         // class, else of the first.
@@ -1148,6 +1147,7 @@ impl Assembler {
         for id in calls {
             self.set_call_status(&id, ItemStatus::Abandoned);
         }
+        self.inner().cool_all();
         self.live.forget_run();
     }
 
@@ -1266,6 +1266,12 @@ fn new_text_message(event: &TextMessageStartEvent) -> Message {
     }
 }
 
+/// The change of the message under this key, if there is one.
+#[inline]
+fn one_message(key: Option<u64>) -> Change {
+    Change { messages: key.map_or(MessageChange::None, MessageChange::One), ..Change::default() }
+}
+
 /// Appends to the text of a message (rules S3, A4).
 #[inline]
 fn push_text(message: &mut Message, delta: &str) {
@@ -1279,6 +1285,28 @@ fn push_text(message: &mut Message, delta: &str) {
         // Open text never targets an activity (rule A4).
         Message::Activity(_) => {}
     }
+}
+
+/// Extends an open message.
+fn extend_message(
+    snapshot: &mut Snapshot,
+    last_grown: &mut Option<u64>,
+    open: Option<&mut OpenMessage>,
+    delta: &str,
+    metadata: Option<&Metadata>,
+) -> Change {
+    let Some(OpenMessage { target: Some(key), track, .. }) = open else { return Change::default() };
+    if delta.is_empty() && metadata.is_none() {
+        return Change::default();
+    }
+    let inner = Arc::make_mut(&mut snapshot.0);
+    let Some(entry) = grown(inner, last_grown, track, *key) else { return Change::default() };
+    let message = &mut entry.message;
+    if !delta.is_empty() {
+        push_text(message, delta);
+    }
+    merge_metadata(message.metadata_mut(), metadata);
+    Change { messages: MessageChange::One(*key), ..Change::default() }
 }
 
 /// Merges key by key (rule A1).
@@ -1311,7 +1339,7 @@ fn append(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
 
 /// Puts a message without tool calls at the end, where it is about to grow.
 fn append_hot(inner: &mut Inner, message: Message) -> u64 {
-    cool(inner);
+    inner.cool();
     let key = inner.messages.push(Entry::placeholder());
     Arc::make_mut(&mut inner.rest).index.insert_first(message.id().id(), key);
     inner.hot = Some((key, Entry { message, status: ItemStatus::Streaming }));
@@ -1322,55 +1350,45 @@ fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
     inner.messages.push(Arc::new(Entry { message, status }))
 }
 
-fn entry_mut(inner: &mut Inner, key: u64) -> Option<&mut Entry> {
-    match &mut inner.hot {
-        Some((hot, entry)) if *hot == key => Some(entry),
-        _ => inner.messages.get_key_mut(key).map(Arc::make_mut),
-    }
-}
-
 /// The entry of a message that grows. One that grows twice in a row leaves the list for a place of
-/// its own; with messages that take turns, moving them would cost more than it saves.
+/// its own, and those that take turns for places side by side, if no reader made a copy since they
+/// grew before: for that copy they would have to go back.
 #[inline]
-fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, key: u64) -> Option<&'i mut Entry> {
-    let is_hot = inner.hot.as_ref().is_some_and(|(hot, _)| *hot == key);
-    if !is_hot && *last_grown == Some(key) {
-        cool(inner);
-        let slot = inner.messages.get_key_mut(key)?;
-        let entry = std::mem::replace(slot, Entry::placeholder());
-        inner.hot = Some((key, Arc::unwrap_or_clone(entry)));
-    }
-    *last_grown = Some(key);
-    entry_mut(inner, key)
-}
-
-/// Puts the message that grew back into the list.
-fn cool(inner: &mut Inner) {
-    if let Some((key, entry)) = inner.hot.take() {
-        if let Some(slot) = inner.messages.get_key_mut(key) {
-            *slot = Arc::new(entry);
+fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, track: &mut Track, key: u64) -> Option<&'i mut Entry> {
+    let before = last_grown.replace(key);
+    if inner.hot.as_ref().is_none_or(|(hot, _)| *hot != key) {
+        if let Some(place) = inner.warm.find(key, track.place) {
+            track.place = place;
+            return inner.warm.at_mut(place);
+        }
+        if before == Some(key) {
+            inner.cool();
+            inner.hot = Some((key, inner.take_out(key)?));
+        } else if track.epoch == inner.epoch + 1 && !inner.warm.is_full() {
+            let entry = inner.take_out(key)?;
+            track.place = inner.warm.insert(key, entry);
+        } else {
+            track.epoch = inner.epoch + 1;
         }
     }
+    inner.entry_mut(key)
 }
 
 /// Builds the indices anew, each id at its first place, or at the one it had as `message` and `call`
 /// say. Costs the conversation; only a snapshot or a relabelling needs it.
 fn rebuild_indices(inner: &mut Inner, message: impl Fn(&Id, u64) -> u64, call: impl Fn(&Id, CallPlace) -> CallPlace) {
-    let rest = Arc::make_mut(&mut inner.rest);
-    (rest.index, rest.calls) = (Index::new(), Index::new());
-    let hot = inner.hot.as_ref();
+    let (mut index, mut calls) = (Index::new(), Index::new());
     for (key, entry) in inner.messages.iter_keys() {
-        let entry = match hot {
-            Some((hot, entry)) if *hot == key => entry,
-            _ => &**entry,
-        };
+        let entry = inner.resolve(key, entry);
         let id = entry.message.id().id();
-        rest.index.insert_first(id, message(id, key));
-        let Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. }) = &entry.message else { continue };
-        for (at, held) in calls.iter_keys() {
+        index.insert_first(id, message(id, key));
+        let Message::Assistant(AssistantMessage { tool_calls: Some(held), .. }) = &entry.message else { continue };
+        for (at, held) in held.iter_keys() {
             let id = held.id.id();
             let place = CallPlace { message: key, call: at, status: ItemStatus::Complete };
-            rest.calls.insert_first(id, call(id, place));
+            calls.insert_first(id, call(id, place));
         }
     }
+    let rest = Arc::make_mut(&mut inner.rest);
+    (rest.index, rest.calls) = (index, calls);
 }

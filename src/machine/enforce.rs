@@ -91,14 +91,11 @@ impl Enforcer {
         self.read_text_thoroughly(text, index)
     }
 
-    /// The fields that the fast path reads, without queueing an event; `None` leaves everything to
+    /// Reads the fields by the fast path, without queueing an event; `false` leaves everything to
     /// [`Machine::push`].
     #[inline]
-    pub(crate) fn read_fields<'a>(&self, text: &'a str) -> Option<fast::Fields<'a>> {
-        if text.len() > self.limits.max_event_bytes || !self.ready.is_empty() {
-            return None;
-        }
-        fast::Fields::read(text)
+    pub(crate) fn read_fields<'a>(&self, text: &'a str, fields: &mut fast::Fields<'a>) -> bool {
+        text.len() <= self.limits.max_event_bytes && self.ready.is_empty() && fields.read(text)
     }
 
     /// Counts an input event that was read in place, and gives its index.

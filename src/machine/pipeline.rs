@@ -9,7 +9,7 @@ use super::compat::{may_be_retired, needs_translation};
 use super::items::Place;
 use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
 use crate::error::Error;
-use crate::event::{BaseEvent, EventType, TextMessageContentEvent};
+use crate::event::EventType;
 use crate::id::IdGenerator;
 use crate::item::{Indexed, Item};
 use crate::limits::Limits;
@@ -17,6 +17,7 @@ use crate::message::Message;
 use crate::snapshot::run::RunOutcome;
 use crate::snapshot::{Snapshot, Update};
 use crate::warning::Warning;
+use crate::wire::fast::{Fields, TextContent};
 use crate::wire::raw::{Body, Raw, RawEvent, RawItem};
 
 /// How a pipeline is made, where the defaults will not do.
@@ -111,7 +112,7 @@ trait Sink {
     fn item(&mut self, item: Item);
 
     /// The most common event, put together in its place.
-    fn text_content(&mut self, event: TextMessageContentEvent, place: Place);
+    fn text_content(&mut self, content: TextContent, place: Place);
 }
 
 impl Sink for VecDeque<Item> {
@@ -121,8 +122,8 @@ impl Sink for VecDeque<Item> {
     }
 
     #[inline(always)]
-    fn text_content(&mut self, event: TextMessageContentEvent, place: Place) {
-        self.push_back(Item::Event(Indexed::synthesized(event.into(), Some(place.index), Some(place.sent_as))));
+    fn text_content(&mut self, content: TextContent, place: Place) {
+        self.push_back(Item::Event(Indexed::synthesized(content.into_event(), Some(place.index), Some(place.sent_as))));
     }
 }
 
@@ -133,8 +134,8 @@ impl Sink for Assembler {
     }
 
     #[inline(always)]
-    fn text_content(&mut self, event: TextMessageContentEvent, place: Place) {
-        self.push_text_content(event, place);
+    fn text_content(&mut self, content: TextContent, place: Place) {
+        self.push_text_content(content, place);
     }
 }
 
@@ -188,16 +189,17 @@ impl Intake {
     #[inline]
     fn push_text(&mut self, text: &str, sink: &mut impl Sink) -> Result<(), Error> {
         // What the fast path reads needs no translation: it has no null and no retired shape.
-        if let Some(fields) = self.enforcer.read_fields(text) {
+        let mut fields = Fields::default();
+        if self.enforcer.read_fields(text, &mut fields) {
             if fields.is_text_content() {
                 let index = self.enforcer.count();
-                let event = fields.into_text_content(self.enforcer.interner());
+                let content = fields.text_content(self.enforcer.interner());
                 if !self.expander.is_idle() {
-                    return self.expand(Item::Event(Indexed::new(event.into(), index)), sink);
+                    return self.expand(Item::Event(Indexed::new(content.into_event(), index)), sink);
                 }
                 let place = Place { index, sent_as: EventType::TextMessageContent };
-                self.verifier.check_text_content(&event.message_id, event.subagent_run_id.as_ref(), place)?;
-                sink.text_content(event, place);
+                self.verifier.check_text_content(&content.message_id, content.owner.as_ref(), place)?;
+                sink.text_content(content, place);
                 return Ok(());
             }
             if fields.is_text_delta() {
@@ -209,17 +211,11 @@ impl Intake {
                     self.enforcer.count();
                     let place = Place { index, sent_as: EventType::TextMessageChunk };
                     self.verifier.check_text_content(&message_id, owner.as_ref(), place)?;
-                    let event = TextMessageContentEvent {
-                        message_id,
-                        delta: fields.into_delta(),
-                        subagent_run_id: owner,
-                        base: BaseEvent::default(),
-                    };
-                    sink.text_content(event, place);
+                    sink.text_content(TextContent { message_id, delta: fields.delta(), owner, timestamp: None }, place);
                     return Ok(());
                 }
             }
-            if let Some(event) = fields.into_other(self.enforcer.interner()) {
+            if let Some(event) = fields.other(self.enforcer.interner()) {
                 let index = self.enforcer.count();
                 return self.accept(Indexed::new(event, index), sink);
             }

@@ -18,8 +18,10 @@ pub(crate) mod index;
 mod list;
 pub(crate) mod run;
 mod text;
+pub(crate) mod warm;
 
 use index::Index;
+use warm::Warm;
 
 pub use changed::Changed;
 pub use list::{Iter, List};
@@ -33,13 +35,40 @@ pub use text::{Chunks, Text};
 #[derive(Clone)]
 pub struct Snapshot(pub(crate) Arc<Inner>);
 
-#[derive(Clone)]
 pub(crate) struct Inner {
     pub(crate) messages: List<Arc<Entry>>,
     /// The message that grows at the moment, taken out of the list so that a delta does not walk
     /// it; the list has [`Entry::placeholder`] in its place.
     pub(crate) hot: Option<(u64, Entry)>,
+    /// Others that grow, in turns with it, likewise taken out.
+    pub(crate) warm: Warm,
+    /// How many clones lie between this and the first one.
+    pub(crate) epoch: u64,
     pub(crate) rest: Arc<Rest>,
+}
+
+/// Made where a reader holds what is about to change. All that grows in turns goes back into the
+/// list: to copy it once again for each snapshot that is held would cost more than to walk there.
+impl Clone for Inner {
+    fn clone(&self) -> Self {
+        let mut messages = self.messages.clone();
+        for (key, entry) in self.warm.iter() {
+            put_back(&mut messages, key, entry.clone());
+        }
+        Self {
+            messages,
+            hot: self.hot.clone(),
+            warm: Warm::default(),
+            epoch: self.epoch + 1,
+            rest: Arc::clone(&self.rest),
+        }
+    }
+}
+
+fn put_back(messages: &mut List<Arc<Entry>>, key: u64, entry: Entry) {
+    if let Some(slot) = messages.get_key_mut(key) {
+        *slot = Arc::new(entry);
+    }
 }
 
 /// What changes less often than text does.
@@ -91,10 +120,57 @@ impl Entry {
 }
 
 impl Inner {
+    #[inline]
     pub(crate) fn entry(&self, key: u64) -> Option<&Entry> {
         match &self.hot {
             Some((hot, entry)) if *hot == key => Some(entry),
-            _ => self.messages.get_key(key).map(AsRef::as_ref),
+            _ => self.warm.get(key).or_else(|| self.messages.get_key(key).map(AsRef::as_ref)),
+        }
+    }
+
+    /// The entry that the list shows at a key, wherever it is kept.
+    pub(crate) fn resolve<'s>(&'s self, key: u64, listed: &'s Arc<Entry>) -> &'s Entry {
+        match &self.hot {
+            Some((hot, entry)) if *hot == key => entry,
+            _ => self.warm.get(key).unwrap_or(listed),
+        }
+    }
+
+    pub(crate) fn entry_mut(&mut self, key: u64) -> Option<&mut Entry> {
+        match &mut self.hot {
+            Some((hot, entry)) if *hot == key => Some(entry),
+            _ => match self.warm.find(key, 0) {
+                Some(place) => self.warm.at_mut(place),
+                None => self.messages.get_key_mut(key).map(Arc::make_mut),
+            },
+        }
+    }
+
+    /// Takes an entry out of the list.
+    pub(crate) fn take_out(&mut self, key: u64) -> Option<Entry> {
+        let slot = self.messages.get_key_mut(key)?;
+        Some(Arc::unwrap_or_clone(std::mem::replace(slot, Entry::placeholder())))
+    }
+
+    /// Puts the message that grew last back into the list.
+    pub(crate) fn cool(&mut self) {
+        if let Some((key, entry)) = self.hot.take() {
+            put_back(&mut self.messages, key, entry);
+        }
+    }
+
+    /// Puts one back that grew in turns with others.
+    pub(crate) fn cool_one(&mut self, key: u64) {
+        if let Some(entry) = self.warm.remove(key) {
+            put_back(&mut self.messages, key, entry);
+        }
+    }
+
+    /// Puts everything back that grew.
+    pub(crate) fn cool_all(&mut self) {
+        self.cool();
+        for (key, entry) in std::mem::take(&mut self.warm) {
+            put_back(&mut self.messages, key, entry);
         }
     }
 }
@@ -104,6 +180,8 @@ impl Snapshot {
         Self(Arc::new(Inner {
             messages: List::new(),
             hot: None,
+            warm: Warm::default(),
+            epoch: 0,
             rest: Arc::new(Rest {
                 index: Index::new(),
                 calls: Index::new(),
@@ -284,7 +362,7 @@ impl<'s> Messages<'s> {
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&'s Message> {
         let (key, entry) = self.inner.messages.nth(index)?;
-        Some(self.resolve(key, entry))
+        Some(&self.inner.resolve(key, entry).message)
     }
 
     /// The first message.
@@ -302,14 +380,7 @@ impl<'s> Messages<'s> {
     /// One after the other.
     #[must_use]
     pub fn iter(&self) -> MessagesIter<'s> {
-        MessagesIter { messages: *self, entries: self.inner.messages.iter_keys() }
-    }
-
-    fn resolve(&self, key: u64, entry: &'s Arc<Entry>) -> &'s Message {
-        match &self.inner.hot {
-            Some((hot, entry)) if *hot == key => &entry.message,
-            _ => &entry.message,
-        }
+        MessagesIter { inner: self.inner, entries: self.inner.messages.iter_keys() }
     }
 }
 
@@ -340,7 +411,7 @@ impl Serialize for Messages<'_> {
 
 /// An iterator over the messages of a snapshot.
 pub struct MessagesIter<'s> {
-    messages: Messages<'s>,
+    inner: &'s Inner,
     entries: list::Entries<'s, Arc<Entry>>,
 }
 
@@ -349,7 +420,7 @@ impl<'s> Iterator for MessagesIter<'s> {
 
     fn next(&mut self) -> Option<&'s Message> {
         let (key, entry) = self.entries.next()?;
-        Some(self.messages.resolve(key, entry))
+        Some(&self.inner.resolve(key, entry).message)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -360,7 +431,7 @@ impl<'s> Iterator for MessagesIter<'s> {
 impl DoubleEndedIterator for MessagesIter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let (key, entry) = self.entries.next_back()?;
-        Some(self.messages.resolve(key, entry))
+        Some(&self.inner.resolve(key, entry).message)
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Room that a text has from its first push on, for most will need it and moving costs more.
+const FIRST_CAPACITY: usize = 256;
 /// Least room to add when a buffer must grow, so that short deltas do not reallocate every time.
 const MIN_ROOM: usize = 64;
 /// Up to here a buffer doubles: most messages are short, and moving them costs more than the room.
@@ -136,9 +138,19 @@ impl Text {
             return;
         }
         let Some(head) = &mut self.head else {
-            self.head = Some(Arc::new(Node::new(String::from(delta), None)));
+            let mut text = String::with_capacity(delta.len().max(FIRST_CAPACITY));
+            text.push_str(delta);
+            self.head = Some(Arc::new(Node::new(text, None)));
             return;
         };
+        match Arc::get_mut(head) {
+            // The usual case, with no more than the one look at the reference count.
+            Some(Node { text, prev: None, .. }) => append(text, delta),
+            _ => Self::push_to_segments(head, delta),
+        }
+    }
+
+    fn push_to_segments(head: &mut Arc<Node>, delta: &str) {
         fold(head);
         let Some(node) = Arc::get_mut(head) else {
             *head = Arc::new(Node::absorbing(Some(head), delta));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::scan::Scanner;
+use super::short::short;
 use crate::event::{
     BaseEvent, Event, EventType, ReasoningEndEvent, ReasoningMessageChunkEvent, ReasoningMessageContentEvent,
     ReasoningMessageEndEvent, ReasoningMessageStartEvent, ReasoningStartEvent, StepFinishedEvent, StepStartedEvent,
@@ -32,6 +33,27 @@ const STEP_NAME: u16 = 1 << 10;
 
 const COMMON: u16 = TYPE | SUBAGENT_RUN_ID | TIMESTAMP;
 
+/// A `TEXT_MESSAGE_CONTENT` in parts: they stay where they are until the event is put together in
+/// the place where it is kept.
+pub(crate) struct TextContent {
+    pub(crate) message_id: MessageId,
+    pub(crate) delta: SmolStr,
+    pub(crate) owner: Option<SubagentRunId>,
+    pub(crate) timestamp: Option<i64>,
+}
+
+impl TextContent {
+    #[inline(always)]
+    pub(crate) fn into_event(self) -> Event {
+        Event::TextMessageContent(TextMessageContentEvent {
+            message_id: self.message_id,
+            delta: self.delta,
+            subagent_run_id: self.owner,
+            base: BaseEvent { timestamp: self.timestamp, raw_event: None, metadata: None },
+        })
+    }
+}
+
 /// The members of a flat event.
 #[derive(Default)]
 pub(crate) struct Fields<'a> {
@@ -50,18 +72,23 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads them, if there is nothing else.
-    pub(crate) fn read(text: &'a str) -> Option<Self> {
+    /// Reads them, if there is nothing else; otherwise they are of no use.
+    ///
+    /// Into their place, for to give them back would be to copy what was just written.
+    pub(crate) fn read(&mut self, text: &'a str) -> bool {
+        self.try_read(text).is_some()
+    }
+
+    fn try_read(&mut self, text: &'a str) -> Option<()> {
         let mut scanner = Scanner::new(text);
-        let mut fields = Self::default();
         // As most producers write the two most common events: one comparison for two tokens.
         let mut follows = true;
         if scanner.take_all(b"{\"type\":\"TEXT_MESSAGE_CONTENT\",") {
-            fields.seen = TYPE;
-            fields.event_type = "TEXT_MESSAGE_CONTENT";
+            self.seen = TYPE;
+            self.event_type = "TEXT_MESSAGE_CONTENT";
         } else if scanner.take_all(b"{\"type\":\"TEXT_MESSAGE_CHUNK\",") {
-            fields.seen = TYPE;
-            fields.event_type = "TEXT_MESSAGE_CHUNK";
+            self.seen = TYPE;
+            self.event_type = "TEXT_MESSAGE_CHUNK";
         } else {
             scanner.skip_whitespace();
             if !scanner.take(b'{') {
@@ -71,66 +98,66 @@ impl<'a> Fields<'a> {
         while follows {
             scanner.skip_whitespace();
             // The most common keys without the table below.
-            if fields.seen & MESSAGE_ID == 0 && scanner.take_all(b"\"messageId\":") {
-                fields.seen |= MESSAGE_ID;
-                fields.message_id = scanner.plain_string()?;
+            if self.seen & MESSAGE_ID == 0 && scanner.take_all(b"\"messageId\":") {
+                self.seen |= MESSAGE_ID;
+                self.message_id = scanner.plain_string()?;
                 follows = another_follows(&mut scanner)?;
                 continue;
             }
-            if fields.seen & DELTA == 0 && scanner.take_all(b"\"delta\":") {
-                fields.seen |= DELTA;
-                fields.delta = delta(&mut scanner)?;
+            if self.seen & DELTA == 0 && scanner.take_all(b"\"delta\":") {
+                self.seen |= DELTA;
+                self.delta = delta(&mut scanner)?;
                 follows = another_follows(&mut scanner)?;
                 continue;
             }
-            if fields.seen & SUBAGENT_RUN_ID == 0 && scanner.take_all(b"\"subagentRunId\":") {
-                fields.seen |= SUBAGENT_RUN_ID;
-                fields.subagent_run_id = scanner.plain_string()?;
+            if self.seen & SUBAGENT_RUN_ID == 0 && scanner.take_all(b"\"subagentRunId\":") {
+                self.seen |= SUBAGENT_RUN_ID;
+                self.subagent_run_id = scanner.plain_string()?;
                 follows = another_follows(&mut scanner)?;
                 continue;
             }
             let bit = key(&mut scanner)?;
             scanner.skip_whitespace();
-            if fields.seen & bit != 0 {
+            if self.seen & bit != 0 {
                 return None;
             }
-            fields.seen |= bit;
+            self.seen |= bit;
             let target = match bit {
                 DELTA => {
-                    fields.delta = delta(&mut scanner)?;
+                    self.delta = delta(&mut scanner)?;
                     None
                 }
                 TIMESTAMP => {
                     if !matches!(scanner.peek(), Some(b'-' | b'0'..=b'9')) {
                         return None;
                     }
-                    fields.timestamp = scanner.number().ok()?.parse().ok()?;
-                    if fields.timestamp.unsigned_abs() >= 1 << 53 {
+                    self.timestamp = scanner.number().ok()?.parse().ok()?;
+                    if self.timestamp.unsigned_abs() >= 1 << 53 {
                         return None;
                     }
                     None
                 }
-                TYPE => Some(&mut fields.event_type),
-                MESSAGE_ID => Some(&mut fields.message_id),
-                SUBAGENT_RUN_ID => Some(&mut fields.subagent_run_id),
-                TOOL_CALL_ID => Some(&mut fields.tool_call_id),
-                TOOL_CALL_NAME => Some(&mut fields.tool_call_name),
-                PARENT_MESSAGE_ID => Some(&mut fields.parent_message_id),
-                ROLE => Some(&mut fields.role),
-                NAME => Some(&mut fields.name),
-                _ => Some(&mut fields.step_name),
+                TYPE => Some(&mut self.event_type),
+                MESSAGE_ID => Some(&mut self.message_id),
+                SUBAGENT_RUN_ID => Some(&mut self.subagent_run_id),
+                TOOL_CALL_ID => Some(&mut self.tool_call_id),
+                TOOL_CALL_NAME => Some(&mut self.tool_call_name),
+                PARENT_MESSAGE_ID => Some(&mut self.parent_message_id),
+                ROLE => Some(&mut self.role),
+                NAME => Some(&mut self.name),
+                _ => Some(&mut self.step_name),
             };
             if let Some(target) = target {
                 *target = scanner.plain_string()?;
                 // Most producers name the type first, and other types need not be read twice.
-                if bit == TYPE && !may_be_flat(fields.event_type) {
+                if bit == TYPE && !may_be_flat(self.event_type) {
                     return None;
                 }
             }
             follows = another_follows(&mut scanner)?;
         }
         scanner.skip_whitespace();
-        scanner.is_at_end().then_some(fields)
+        scanner.is_at_end().then_some(())
     }
 
     /// Whether they are those of a `TEXT_MESSAGE_CONTENT`.
@@ -139,17 +166,17 @@ impl<'a> Fields<'a> {
         self.event_type == "TEXT_MESSAGE_CONTENT" && self.has(MESSAGE_ID | DELTA, 0)
     }
 
-    /// The `TEXT_MESSAGE_CONTENT`.
-    ///
-    /// Always inlined: the event is then built where it is kept, and copied nowhere.
+    /// The parts of the `TEXT_MESSAGE_CONTENT`.
     #[inline(always)]
-    pub(crate) fn into_text_content(self, interner: &mut Interner) -> TextMessageContentEvent {
-        let (subagent_run_id, base) = common(&self, interner);
-        TextMessageContentEvent {
+    pub(crate) fn text_content(&self, interner: &mut Interner) -> TextContent {
+        // First, so that it has long been written where the event is put together.
+        let delta = short(&self.delta);
+        let (owner, base) = common(self, interner);
+        TextContent {
             message_id: MessageId::from_id(interner.get(0, self.message_id)),
-            delta: SmolStr::from(self.delta),
-            subagent_run_id,
-            base,
+            delta,
+            owner,
+            timestamp: base.timestamp,
         }
     }
 
@@ -169,12 +196,13 @@ impl<'a> Fields<'a> {
 
     /// Its delta.
     #[inline(always)]
-    pub(crate) fn into_delta(self) -> SmolStr {
-        SmolStr::from(self.delta)
+    pub(crate) fn delta(&self) -> SmolStr {
+        short(&self.delta)
     }
 
     /// Any other event.
-    pub(crate) fn into_other(self, interner: &mut Interner) -> Option<Event> {
+    #[inline]
+    pub(crate) fn other(&self, interner: &mut Interner) -> Option<Event> {
         read_other(self, interner)
     }
 
@@ -257,11 +285,14 @@ fn spaced_key(scanner: &mut Scanner<'_>) -> Option<u16> {
 /// The event, if it is one that needs no more than this.
 #[inline]
 pub(crate) fn read(text: &str, interner: &mut Interner) -> Option<Event> {
-    let fields = Fields::read(text)?;
-    if fields.is_text_content() {
-        return Some(Event::TextMessageContent(fields.into_text_content(interner)));
+    let mut fields = Fields::default();
+    if !fields.read(text) {
+        return None;
     }
-    fields.into_other(interner)
+    if fields.is_text_content() {
+        return Some(fields.text_content(interner).into_event());
+    }
+    fields.other(interner)
 }
 
 #[inline(always)]
@@ -273,7 +304,7 @@ fn common(fields: &Fields<'_>, interner: &mut Interner) -> (Option<SubagentRunId
     (subagent_run_id, BaseEvent { timestamp, raw_event: None, metadata: None })
 }
 
-fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
+fn read_other(fields: &Fields<'_>, interner: &mut Interner) -> Option<Event> {
     let event_type = EventType::from_wire(fields.event_type)?;
     let (required, optional) = match event_type {
         EventType::TextMessageStart => (MESSAGE_ID, ROLE | NAME),
@@ -305,7 +336,7 @@ fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
         (_, Some(role)) => Some(TextMessageRole::from_wire(role)?),
         (_, None) => None,
     };
-    let (subagent_run_id, base) = common(&fields, interner);
+    let (subagent_run_id, base) = common(fields, interner);
     let mut message = |bit, text| (fields.seen & bit != 0).then(|| MessageId::from_id(interner.get(0, text)));
     let message_id = message(MESSAGE_ID, fields.message_id);
     let parent_message_id = message(PARENT_MESSAGE_ID, fields.parent_message_id);
@@ -313,7 +344,7 @@ fn read_other(fields: Fields<'_>, interner: &mut Interner) -> Option<Event> {
         fields.optional(TOOL_CALL_ID, fields.tool_call_id).map(|text| ToolCallId::from_id(interner.get(1, text)));
     let tool_call_name = fields.optional(TOOL_CALL_NAME, fields.tool_call_name).map(Arc::from);
     let name = fields.optional(NAME, fields.name).map(Arc::from);
-    let delta = (fields.seen & DELTA != 0).then(|| SmolStr::from(fields.delta));
+    let delta = (fields.seen & DELTA != 0).then(|| short(&fields.delta));
     Some(match event_type {
         EventType::TextMessageStart => Event::TextMessageStart(TextMessageStartEvent {
             message_id: message_id?,

@@ -5,6 +5,7 @@ pub(crate) mod fast;
 pub(crate) mod node;
 pub(crate) mod raw;
 pub(crate) mod scan;
+mod short;
 mod write;
 
 pub use raw::{Raw, RawEvent, RawItem};

@@ -404,5 +404,23 @@ mod tests {
             }
             prop_assert_eq!(plain.pop(), None);
         }
+
+        #[test]
+        fn any_cut_gives_the_same(
+            lines in proptest::collection::vec((
+                proptest::sample::select(vec![
+                    ": ag-ui-recording 1", ": +1.000000s", ": +2.5s end", ": +3.0s failed \"x\"", ": +3.0s truncated",
+                    ": line-ends rn", "data: {", "data: }", "data: {\"ä\":1}", "", "", "[", "]", ",", "{}", "{\"a\":", "1}", "\u{feff}",
+                    ": +1.0", "\"", "\\",
+                ]),
+                proptest::sample::select(vec!["\n", "\r\n", "\r", ""]),
+            ), 0..16),
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8),
+        ) {
+            let text: String = lines.iter().flat_map(|(line, end)| [*line, *end]).collect();
+            let whole = read([text.as_bytes()]);
+            prop_assert_eq!(&whole, &read(cut(text.as_bytes(), &cuts)));
+            prop_assert_eq!(&whole, &read(text.as_bytes().chunks(1)));
+        }
     }
 }
