@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | any stream of raw events, or of items | the same stream and a recording | [`EventStreamExt::record`](crate::EventStreamExt::record) |
 //! | an agent | the same agent, each run recorded | [`AgentExt::record`](crate::AgentExt::record) |
-//! | a recording, as any stream of bytes | raw events, in their time | [`ByteStreamExt::replay`](crate::ByteStreamExt::replay) |
+//! | a recording, as any stream of bytes | raw events, in their time | [`ByteStreamExt::replay`] |
 //! | a recording in memory | an agent | [`Replay::recorded`](crate::Replay::recorded) |
 //!
 //! When the events of a replay come is for [`Timing`] to say: as recorded, faster or slower, evenly,

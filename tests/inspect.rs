@@ -698,6 +698,20 @@ fn standard_input_is_shown_as_it_comes() {
     live.wait_for("✓ success");
     drop(live.child.stdin.take());
     assert_eq!(live.child.wait().unwrap().code(), Some(0));
+
+    let mut live = Live::start(&["--events", "-"]);
+    live.say(&[started()]);
+    live.wait_for("RUN_STARTED");
+    live.say(&[start("m"), end("m")]);
+    live.wait_for("TEXT_MESSAGE_END");
+    live.child.kill().unwrap();
+
+    let mut live = Live::start(&["--lint", "-"]);
+    live.say(&[started(), end("never")]);
+    live.wait_for("error[S2]");
+    live.say(&[json!({"type": "NEWS"})]);
+    live.wait_for("warning[E1]");
+    live.child.kill().unwrap();
 }
 
 #[test]

@@ -310,7 +310,7 @@ fn lint(cli: &Cli, settings: &Settings, source: &str, input: &mut Input, out: &m
         // The bar steps aside for what is written.
         bar.suspend(|| {
             out.write_all(shown.as_bytes())?;
-            if terminal { out.flush() } else { Ok(()) }
+            if terminal || input.is_drained() { out.flush() } else { Ok(()) }
         })
     })?;
     bar.finish_and_clear();
@@ -347,7 +347,10 @@ fn write_json(
     let fault = run::run(input, &mut pipeline, &mut lines, |update, input| {
         bar.set_position(input.progress().0);
         match (update.event(), update.warning()) {
-            (Some(event), _) if cli.events => report::write_line(out, event),
+            (Some(event), _) if cli.events => {
+                report::write_line(out, event)?;
+                if input.is_drained() { out.flush() } else { Ok(()) }
+            }
             (Some(event), _) if cli.json => report.events.push(event),
             (_, Some(warning)) if cli.json => report.warnings.push(&report::WarningReport::new(warning)),
             _ => Ok(()),
