@@ -11,6 +11,7 @@
 
 use std::error::Error as StdError;
 use std::io::Write;
+use std::time::SystemTime;
 
 use ag_ui_stream::client::{HttpAgent, HttpError};
 use ag_ui_stream::event::Interrupt;
@@ -18,7 +19,7 @@ use ag_ui_stream::machine::Pipeline;
 use ag_ui_stream::message::{Message, UserMessage};
 use ag_ui_stream::snapshot::RunOutcome;
 use ag_ui_stream::snapshot::Snapshot;
-use ag_ui_stream::{Error, Event, EventStreamExt, IdGenerator, RandomIds, ResumeEntry, ResumeStatus, RunAgentInput};
+use ag_ui_stream::{Error, Event, EventStreamExt, IdGenerator, RandomIds, Resume, ResumeEntry, RunAgentInput};
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -57,12 +58,11 @@ async fn main() -> Result<(), Box<dyn StdError>> {
             messages = snapshot.messages().iter().cloned().collect();
             // `null` is a state, but none that an input can carry.
             state = Some(snapshot.state().clone()).filter(|state| !state.is_null());
-            match snapshot.run().map(|run| &run.outcome) {
-                Some(RunOutcome::Interrupt { interrupts, .. }) => {
-                    resume = Some(answer(&mut prompts, interrupts).await?);
-                }
-                Some(RunOutcome::Error { message, .. }) => eprintln!("[the run failed: {}]", plain(message)),
-                Some(RunOutcome::Cancelled) => eprintln!("[cancelled]"),
+            let Some(ended) = snapshot.run() else { break };
+            match &ended.outcome {
+                RunOutcome::Interrupt { .. } => resume = Some(answer(&mut prompts, ended.resume()).await?),
+                RunOutcome::Error { message, .. } => eprintln!("[the run failed: {}]", plain(message)),
+                RunOutcome::Cancelled => eprintln!("[cancelled]"),
                 _ => {}
             }
             if resume.is_none() {
@@ -138,21 +138,22 @@ fn show(event: &Event) {
 }
 
 /// An answer to each question; an empty one abandons it.
-async fn answer(prompts: &mut Prompts, questions: &[Interrupt]) -> Result<Vec<ResumeEntry>, Box<dyn StdError>> {
-    let mut answers = Vec::new();
+async fn answer(prompts: &mut Prompts, mut resume: Resume) -> Result<Vec<ResumeEntry>, Box<dyn StdError>> {
+    let questions: Vec<Interrupt> = resume.open().cloned().collect();
     for question in questions {
         let text = question.message.as_ref().unwrap_or(&question.reason);
         let line = ask(prompts, &format!("{} ", plain(text))).await?.unwrap_or_default();
-        let mut entry = ResumeEntry::new(question.id.clone(), ResumeStatus::Cancelled);
-        if !line.trim().is_empty() {
-            entry.status = ResumeStatus::Resolved;
-            // JSON as what it is, everything else as text.
-            let value = serde_json::from_str(&line).ok().filter(|value: &Value| !value.is_null());
-            entry.payload = Some(value.unwrap_or(Value::String(line)));
+        if line.trim().is_empty() {
+            continue;
         }
-        answers.push(entry);
+        // JSON as what it is, everything else as text.
+        let value = serde_json::from_str(&line).ok().filter(|value: &Value| !value.is_null());
+        if let Err(error) = resume.resolve(question.id, value.unwrap_or(Value::String(line)), SystemTime::now()) {
+            complain(&error);
+        }
     }
-    Ok(answers)
+    resume.cancel_rest();
+    Ok(resume.into_entries()?)
 }
 
 /// The next line; `None` at the end of the input and for Ctrl-C.

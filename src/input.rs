@@ -103,7 +103,7 @@ object! {
     }
 }
 
-fn no_input(found: &str) -> Error {
+pub(crate) fn no_input(found: &str) -> Error {
     let expected = "the input of a run".into();
     Malformed { rule: Rule::E9, event: 0, event_type: None, path: String::new(), expected, found: found.into() }.into()
 }
@@ -144,7 +144,7 @@ impl RunAgentInput {
             error
         })?;
         for warning in &mut warnings {
-            warning.event_type.clear();
+            warning.event_type = "RunAgentInput".to_owned();
             out_of_event(&mut warning.path);
         }
         let input = match event {

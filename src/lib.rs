@@ -80,7 +80,9 @@ mod input;
 mod item;
 mod limits;
 mod log;
+mod outgoing;
 mod partial;
+mod resume;
 mod rule;
 mod version;
 mod warning;
@@ -99,6 +101,8 @@ pub use input::{Context, ResumeEntry, ResumeStatus, RunAgentInput, Tool};
 pub use item::{Indexed, Item};
 pub use limits::Limits;
 pub use message::Message;
+pub use outgoing::Outgoing;
+pub use resume::{Resume, ResumeError};
 pub use rule::Rule;
 /// The type of a delta: text that needs no allocation while it is short. Re-exported from `smol_str`.
 #[doc(no_inline)]
@@ -107,7 +111,7 @@ pub use smol_str::SmolStr;
 pub use stream::EventStreamExt;
 #[cfg(all(feature = "stream", feature = "__codec"))]
 pub use stream::{ByteStreamExt, EncodeStreamExt};
-pub use version::PROTOCOL_VERSION;
+pub use version::{InvalidVersion, PROTOCOL_VERSION, ProtocolVersion};
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};
 

@@ -1,6 +1,8 @@
 //! The version of the protocol, and how a declared one compares with it (rule R11).
 
 use core::cmp::Ordering;
+use core::fmt;
+use core::str::FromStr;
 
 /// The version of AG-UI that this crate implements, MAJOR.MINOR.
 pub const PROTOCOL_VERSION: &str = "1.0";
@@ -28,6 +30,80 @@ fn digits(text: &str) -> Option<&str> {
 fn numerically(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
+
+/// The version of the protocol that a peer is known to speak at most. Before AG-UI 1.0 that was the
+/// version of its packages.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::ProtocolVersion;
+///
+/// let peer: ProtocolVersion = "0.0.57".parse()?;
+/// assert!(peer < ProtocolVersion::CURRENT);
+/// assert_eq!("1.0".parse(), Ok(ProtocolVersion::CURRENT));
+/// # Ok::<(), ag_ui_stream::InvalidVersion>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProtocolVersion {
+    major: u64,
+    minor: u64,
+    patch: u64,
+}
+
+impl ProtocolVersion {
+    /// That of this crate, [`PROTOCOL_VERSION`].
+    pub const CURRENT: Self = Self::new(1, 0, 0);
+    /// The last one whose messages are text alone, and whose runs have no parent.
+    pub const LAST_WITHOUT_PARTS: Self = Self::new(0, 0, 39);
+    /// The last one without subagents.
+    pub const LAST_WITHOUT_SUBAGENTS: Self = Self::new(0, 0, 57);
+
+    /// MAJOR.MINOR.PATCH.
+    #[must_use]
+    pub const fn new(major: u64, minor: u64, patch: u64) -> Self {
+        Self { major, minor, patch }
+    }
+}
+
+impl Default for ProtocolVersion {
+    /// [`CURRENT`](ProtocolVersion::CURRENT).
+    fn default() -> Self {
+        Self::CURRENT
+    }
+}
+
+impl fmt::Display for ProtocolVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+impl FromStr for ProtocolVersion {
+    type Err = InvalidVersion;
+
+    /// MAJOR.MINOR, or MAJOR.MINOR.PATCH, in decimal digits.
+    fn from_str(text: &str) -> Result<Self, InvalidVersion> {
+        let number = |part: &str| digits(part).and(part.parse().ok());
+        let mut parts = text.split('.').map(number);
+        match (parts.next().flatten(), parts.next().flatten(), parts.next(), parts.next()) {
+            (Some(major), Some(minor), None, None) => Ok(Self::new(major, minor, 0)),
+            (Some(major), Some(minor), Some(Some(patch)), None) => Ok(Self::new(major, minor, patch)),
+            _ => Err(InvalidVersion),
+        }
+    }
+}
+
+/// What is no version of the protocol: neither MAJOR.MINOR nor MAJOR.MINOR.PATCH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidVersion;
+
+impl fmt::Display for InvalidVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a version MAJOR.MINOR or MAJOR.MINOR.PATCH")
+    }
+}
+
+impl core::error::Error for InvalidVersion {}
 
 #[cfg(test)]
 mod tests {

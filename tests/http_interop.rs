@@ -1,14 +1,10 @@
-//! HTTP against the reference: npm `@ag-ui/client` 1.0.0 reads what is served here, and what npm
-//! `@ag-ui/encoder` 1.0.0 serves is read here.
+//! HTTP against the references: npm `@ag-ui/client` and PyPI `ag-ui-protocol` read what is served here,
+//! and what npm `@ag-ui/encoder` and PyPI `ag-ui-protocol` serve is read here, all 1.0.0.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
-use ag_ui_stream::client::HttpAgent;
+use ag_ui_stream::client::{HttpAgent, reqwest};
 use ag_ui_stream::codec::Format;
 use ag_ui_stream::message::{Message, UserMessage};
 use ag_ui_stream::{AgentExt, EncodeStreamExt, Event, EventStreamExt, RunAgentInput};
@@ -24,10 +20,10 @@ use tokio::net::TcpListener;
 
 mod support {
     #![allow(unreachable_pub, reason = "each test has its own copy")]
-    pub mod node;
+    pub mod interop;
 }
 
-use support::node::{ask, interop};
+use support::interop::{node, python};
 
 /// A run with something of everything.
 fn events() -> Vec<Value> {
@@ -75,38 +71,10 @@ async fn conversation(agent: &dyn ag_ui_stream::Agent) -> (Value, Value) {
     (serde_json::to_value(messages).unwrap(), snapshot.state().clone())
 }
 
-/// A server of Node's, ended with the test.
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start(folder: &Path) -> Self {
-        let mut process = Command::new("node")
-            .arg(folder.join("server.mjs"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        process.stdin.take().unwrap().write_all(json!(events()).to_string().as_bytes()).unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { process, port: line.trim().parse().unwrap() }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 #[tokio::test]
 async fn what_the_reference_serves_is_read_here() {
-    let Some(folder) = interop() else { return };
-    let server = Server::start(&folder);
+    let Some(node) = node() else { return };
+    let server = node.serve("server.mjs", &json!(events()));
     let expected = expected().await;
     let bindings: &[&str] = if cfg!(feature = "protobuf") { &["sse", "protobuf"] } else { &["sse"] };
     for binding in bindings {
@@ -139,7 +107,7 @@ async fn serve(format: Format, size: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_served_here_the_reference_reads() {
-    let Some(folder) = interop() else { return };
+    let Some(node) = node() else { return };
     let (messages, state) = expected().await;
     let formats = [
         Format::Sse,
@@ -150,10 +118,76 @@ async fn what_is_served_here_the_reference_reads() {
         for size in [1, 7, 100_000] {
             let url = serve(format, size).await;
             let question = json!({"url": url, "messages": asked()});
-            let folder = folder.clone();
-            let held = tokio::task::spawn_blocking(move || ask(&folder, "client.mjs", &question)).await.unwrap();
+            let node = node.clone();
+            let held = tokio::task::spawn_blocking(move || node.ask("client.mjs", &question)).await.unwrap();
             assert_eq!(held, json!({"messages": messages, "state": state, "error": null}), "{format:?} {size}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_python_serves_is_read_here() {
+    let Some(python) = python() else { return };
+    let server = python.serve("server.py", &json!(events()));
+    let expected = expected().await;
+    for size in [1, 3, 7, 100_000] {
+        let agent = HttpAgent::new(format!("http://127.0.0.1:{}/{size}", server.port)).unwrap();
+        assert_eq!(conversation(&agent).await, expected, "{size}");
+    }
+}
+
+/// An input with something of everything.
+fn input() -> RunAgentInput {
+    let (input, warnings) = RunAgentInput::from_value(json!({
+        "threadId": "t", "runId": "r", "parentRunId": "p", "protocolVersion": "1.0",
+        "messages": [
+            {"id": "s", "role": "system", "content": "Be brief."},
+            {"id": "u", "role": "user", "content": [
+                {"type": "text", "text": "Zwölf 🍎?"},
+                {"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}},
+                {"type": "document", "source": {"type": "url", "value": "https://example.com/a.pdf"}}
+            ]},
+            {"id": "thought", "role": "reasoning", "content": "Twelve.", "encryptedValue": "x"},
+            {"id": "a", "role": "assistant", "toolCalls": [
+                {"id": "call", "type": "function", "function": {"name": "pick", "arguments": "{}"}}
+            ]},
+            {"id": "result", "role": "tool", "toolCallId": "call", "content": "done"}
+        ],
+        "tools": [{"name": "pick", "description": "Picks.", "parameters": {"type": "object"}}],
+        "context": [{"description": "where", "value": "here"}],
+        "resume": [{"interruptId": "i", "status": "resolved", "payload": {"ok": true}}],
+        "state": {"basket": [1, null, 2.5]},
+        "forwardedProps": {"any": null}
+    }))
+    .unwrap();
+    assert_eq!(warnings, []);
+    input
+}
+
+#[tokio::test]
+async fn t4_python_accepts_the_input_that_is_sent_here() {
+    let Some(python) = python() else { return };
+    let server = python.serve("server.py", &json!(events()));
+    let url = format!("http://127.0.0.1:{}", server.port);
+    for input in [RunAgentInput::new("t", "r", []), input()] {
+        let agent = HttpAgent::new(format!("{url}/100000")).unwrap();
+        let sent = ag_ui_stream::Outgoing::new().prepare(input.clone()).unwrap().0;
+        let events: Vec<_> = agent.events(input).await.unwrap().try_collect().await.unwrap();
+        assert!(!events.is_empty());
+        let read = reqwest::get(&url).await.unwrap().bytes().await.unwrap();
+        assert_eq!(RunAgentInput::from_slice(&read).unwrap(), (sent, vec![]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_served_here_python_reads() {
+    let Some(python) = python() else { return };
+    for size in [1, 7, 100_000] {
+        let url = serve(Format::Sse, size).await;
+        let question = json!({"url": url, "input": RunAgentInput::new("t", "r", asked())});
+        let python = python.clone();
+        let read = tokio::task::spawn_blocking(move || python.ask("client.py", &question)).await.unwrap();
+        assert_eq!(read, json!(events()), "{size}");
     }
 }
 

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 mod support {
     #![allow(unreachable_pub, reason = "each test has its own copy")]
-    pub mod node;
+    pub mod interop;
 }
 
-use support::node::{ask, interop};
+use support::interop::node;
 
 /// Every valid event of the schema's fixtures, and some that carry more.
 fn events() -> Vec<(String, Value)> {
@@ -115,7 +115,7 @@ fn in_protobuf(mut json: Value) -> Value {
 
 #[test]
 fn t2_every_event_is_read_as_the_reference_wrote_it_and_written_as_it_reads_it() {
-    let Some(folder) = interop() else { return };
+    let Some(node) = node() else { return };
     let events = events();
     let types: BTreeSet<_> = events.iter().map(|(_, event)| typed(event).event_type()).collect();
     assert_eq!(types.into_iter().collect::<Vec<_>>(), EventType::ALL);
@@ -128,7 +128,7 @@ fn t2_every_event_is_read_as_the_reference_wrote_it_and_written_as_it_reads_it()
             [json!({"encode": event}), json!({"decode": hex(&Format::Protobuf.encode(&event).unwrap())})]
         })
         .collect();
-    let answers = ask(&folder, "protobuf.mjs", &Value::from(questions));
+    let answers = node.ask("protobuf.mjs", &Value::from(questions));
     assert_eq!(answers["mediaType"], Format::Protobuf.media_type());
     for ((name, event), answers) in events.iter().zip(answers["answers"].as_array().unwrap().chunks(2)) {
         let [encoded, decoded] = answers else { unreachable!() };
@@ -191,7 +191,7 @@ fn damaged(message: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 
 #[test]
 fn t2_a_damaged_frame_is_never_read_as_anything_that_the_reference_does_not_read() {
-    let Some(folder) = interop() else { return };
+    let Some(node) = node() else { return };
     let messages: Vec<_> =
         events().iter().map(|(_, event)| Format::Protobuf.encode(&typed(event)).unwrap()[4..].to_vec()).collect();
     let mut numbers = Numbers(1);
@@ -203,7 +203,7 @@ fn t2_a_damaged_frame_is_never_read_as_anything_that_the_reference_does_not_read
         })
         .collect();
     let questions: Vec<_> = frames.iter().map(|frame| json!({"decode": hex(frame)})).collect();
-    let answers = ask(&folder, "protobuf.mjs", &Value::from(questions));
+    let answers = node.ask("protobuf.mjs", &Value::from(questions));
     let (mut read, mut unknown, mut refused, mut refused_here) = (0, 0, 0, 0);
     for (frame, answer) in frames.iter().zip(answers["answers"].as_array().unwrap()) {
         let theirs = answer["error"].as_str();

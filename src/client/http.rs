@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use futures::future::{self, BoxFuture, Either};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
-use serde_json::json;
 use tokio::time::sleep;
 
 use super::response::until;
@@ -18,8 +17,9 @@ use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream
 use crate::codec::Format;
 use crate::error::Error;
 use crate::input::RunAgentInput;
-use crate::message::Message;
-use crate::version::PROTOCOL_VERSION;
+use crate::outgoing::Outgoing;
+use crate::version::ProtocolVersion;
+use crate::warning::Warning;
 
 /// What changes a request before it is sent.
 type Prepare = Arc<dyn Fn(RequestBuilder) -> BoxFuture<'static, Result<RequestBuilder, BoxError>> + Send + Sync>;
@@ -27,9 +27,8 @@ type Prepare = Arc<dyn Fn(RequestBuilder) -> BoxFuture<'static, Result<RequestBu
 /// An agent behind an HTTP address: it posts the input of a run, and gives the events of the
 /// answer, server-sent events or protobuf.
 ///
-/// - What is sent is the input with `protocolVersion` declared and without activity messages, once
-///   it is found to be well formed (rule T4). Absent `state`, `tools`, `context` and
-///   `forwardedProps` are sent empty, as servers from before AG-UI 1.0 require them.
+/// - What is sent is the input as [`Outgoing`] makes it ready (rule T4). What that has to say are the
+///   first warnings of the stream.
 /// - Status, `Content-Encoding` and `Content-Type` are checked before anything is read: an HTML
 ///   page is never a success, nor is an empty body, which verification finds truncated.
 /// - One request a run: nothing is tried again, nothing resumed.
@@ -65,6 +64,7 @@ pub struct HttpAgent {
     headers: HeaderMap,
     prepare: Option<Prepare>,
     options: HttpOptions,
+    outgoing: Outgoing,
     abort: Option<AbortHandle>,
 }
 
@@ -86,6 +86,7 @@ impl HttpAgent {
             prepare: None,
             connect: Some(HttpAgentBuilder::DEFAULT_CONNECT),
             options: HttpOptions::new(),
+            outgoing: Outgoing::new(),
         }
     }
 
@@ -103,7 +104,7 @@ impl HttpAgent {
     /// # Cancel safety
     /// To drop the future is to give the run up; the server may have begun it.
     pub async fn start(&self, input: RunAgentInput) -> Result<HttpEvents, HttpError> {
-        let body = body_of(input)?;
+        let (body, warnings) = body_of(self.outgoing, input)?;
         let abort = self.abort.clone().unwrap_or_else(AbortHandle::new);
         let deadline = until(self.options.deadline);
         let run = async {
@@ -115,7 +116,8 @@ impl HttpAgent {
             let response = within(self.options.no_bytes, HttpError::NoBytes, async {
                 request.send().await.map_err(HttpError::of_request)
             });
-            HttpEvents::open(response.await?, &self.options, deadline, abort.clone()).await
+            let events = HttpEvents::open(response.await?, &self.options, deadline, abort.clone()).await?;
+            Ok(events.with_peer(self.outgoing.peer(), warnings))
         };
         let run = within(self.options.deadline, HttpError::Deadline, run);
         match future::select(Box::pin(abort.clone().aborted()), Box::pin(run)).await {
@@ -138,22 +140,13 @@ async fn within<T>(
     }
 }
 
-/// The input as it is sent (rule T4).
-fn body_of(mut input: RunAgentInput) -> Result<Vec<u8>, HttpError> {
-    input.messages.retain(|message| !matches!(message, Message::Activity(_)));
-    input.protocol_version.get_or_insert_with(|| PROTOCOL_VERSION.to_owned());
-    let empty = || json!({});
-    input.state.get_or_insert_with(empty);
-    input.forwarded_props.get_or_insert_with(empty);
-    input.tools.get_or_insert_with(Vec::new);
-    input.context.get_or_insert_with(Vec::new);
-    let input = serde_json::to_value(&input).map_err(HttpError::Json)?;
-    let body = serde_json::to_vec(&input).map_err(HttpError::Json)?;
-    match RunAgentInput::from_value(input) {
-        Err(Error::Malformed(error)) => Err(HttpError::Input(error)),
-        // One that is nested deeper than we would read it is for the server to judge.
-        Ok(_) | Err(_) => Ok(body),
-    }
+/// The input as it is sent (rule T4), and what there is to say about it.
+fn body_of(outgoing: Outgoing, input: RunAgentInput) -> Result<(Vec<u8>, Vec<Warning>), HttpError> {
+    let (input, warnings) = outgoing.prepare(input).map_err(|error| match error {
+        Error::Malformed(error) => HttpError::Input(error),
+        other => HttpError::Prepare(other.into()),
+    })?;
+    Ok((serde_json::to_vec(&input).map_err(HttpError::Json)?, warnings))
 }
 
 #[async_trait]
@@ -184,6 +177,7 @@ pub struct HttpAgentBuilder {
     prepare: Option<Prepare>,
     connect: Option<Duration>,
     options: HttpOptions,
+    outgoing: Outgoing,
 }
 
 impl HttpAgentBuilder {
@@ -272,6 +266,13 @@ impl HttpAgentBuilder {
         Self { options, ..self }
     }
 
+    /// Talks to a server that speaks this version of the protocol at most: what it cannot receive is
+    /// not sent ([`Outgoing::max_protocol_version`]), and what it cannot say is not given
+    /// ([`Downgrade`](crate::machine::Downgrade)), with warnings among the events.
+    pub fn max_protocol_version(self, peer: ProtocolVersion) -> Self {
+        Self { outgoing: self.outgoing.max_protocol_version(peer), ..self }
+    }
+
     /// The agent.
     ///
     /// # Errors
@@ -300,7 +301,15 @@ impl HttpAgentBuilder {
         };
         // Parsed by the client, so that the error is its own.
         let url = client.post(&self.url).build().map_err(HttpError::of_request)?.url().clone();
-        Ok(HttpAgent { client, url, headers, prepare: self.prepare, options: self.options, abort: None })
+        Ok(HttpAgent {
+            client,
+            url,
+            headers,
+            prepare: self.prepare,
+            options: self.options,
+            outgoing: self.outgoing,
+            abort: None,
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 use std::sync::Arc;
+use std::vec;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -19,7 +20,10 @@ use super::HttpError;
 use crate::codec::{Decoder, Format, SseDecoder};
 use crate::error::Error;
 use crate::limits::Limits;
+use crate::machine::Downgrade;
 use crate::stream::Decode;
+use crate::version::ProtocolVersion;
+use crate::warning::Warning;
 use crate::wire::RawItem;
 
 /// How much of the body of an answer that holds no events an error quotes.
@@ -232,6 +236,9 @@ impl Stream for Body {
 pub struct HttpEvents {
     // `None` once it has ended: the connection is closed there and then.
     events: Option<Decode<Body, Decoder>>,
+    /// What there was to say about the input.
+    of_input: vec::IntoIter<Warning>,
+    peer: Downgrade,
     format: Format,
     idle: Idle,
     deadline: Option<(Pin<Box<Sleep>>, Duration)>,
@@ -279,12 +286,21 @@ impl HttpEvents {
         let body = Body { pieces, idle: Idle::new(options.no_bytes) };
         Ok(Self {
             events: Some(Decode::new(body, options.decoder(format))),
+            of_input: Vec::new().into_iter(),
+            peer: Downgrade::new(ProtocolVersion::CURRENT).with_limits(options.limits),
             format,
             idle: Idle::new(options.no_event),
             deadline: deadline.map(|(until, limit)| (Box::pin(tokio::time::sleep_until(until)), limit)),
             aborted: Box::pin(abort.clone().aborted()),
             abort,
         })
+    }
+
+    /// The same from a server that speaks this version at most, behind these warnings.
+    pub(super) fn with_peer(mut self, peer: ProtocolVersion, warnings: Vec<Warning>) -> Self {
+        self.of_input = warnings.into_iter();
+        self.peer = self.peer.of(peer);
+        self
     }
 
     fn end(&mut self, error: Error<HttpError>) -> Poll<Option<Result<RawItem, Error<HttpError>>>> {
@@ -308,10 +324,13 @@ impl Stream for HttpEvents {
                 return this.end(Error::Source(HttpError::Deadline(limit)));
             }
         }
+        if let Some(warning) = this.of_input.next() {
+            return Poll::Ready(Some(Ok(RawItem::Warning(warning))));
+        }
         match events.poll_next_unpin(cx) {
             Poll::Ready(Some(Ok(item))) => {
                 this.idle.rest();
-                Poll::Ready(Some(Ok(item)))
+                Poll::Ready(Some(Ok(this.peer.apply(item))))
             }
             Poll::Ready(Some(Err(error))) => this.end(error),
             Poll::Ready(None) => {

@@ -249,7 +249,7 @@ pub(crate) fn needs_translation(text: &str) -> bool {
 /// Letters in their escaped form, `\u0041`: nobody writes them so, but a word in that form is the
 /// same word.
 #[inline]
-fn has_escaped_letters(text: &str) -> bool {
+pub(super) fn has_escaped_letters(text: &str) -> bool {
     text.contains("\\u00")
         && text.split("\\u00").skip(1).any(|rest| matches!(rest.as_bytes().first(), Some(b'4'..=b'7')))
 }
@@ -276,27 +276,59 @@ fn translate_messages(members: &mut Members<'_>, path: &str, notes: &mut Notes) 
 }
 
 fn translate_parts(parts: &mut Vec<Node<'_>>, path: &str, notes: &mut Notes) {
+    for (at, part) in parts.iter_mut().enumerate() {
+        if let Node::Object(members) = part {
+            if let Some("image" | "audio" | "video" | "document") = string(members, "type").map(Str::as_str) {
+                notes.drop_null(members, "metadata", &format!("{path}/{at}"));
+            }
+        }
+    }
+    upgrade_parts(parts, |at, binary, is_repeated| {
+        notes.0.push((Rule::B3, format!("{path}/{at}"), binary.message(is_repeated)));
+    });
+}
+
+/// Rule B3 for these parts; tells of each binary part where it was, and whether it was only removed.
+fn upgrade_parts(parts: &mut Vec<Node<'_>>, mut note: impl FnMut(usize, &Binary<'_>, bool)) {
     // Looked for in the parts as they were sent, before any becomes another.
     let repeated: Vec<bool> = {
         let sent: HashSet<Media<'_>> = parts.iter().flat_map(Media::of).collect();
         parts.iter().map(|part| Binary::of(part).is_some_and(|binary| sent.contains(&binary.media()))).collect()
     };
     for (at, (part, repeated)) in parts.iter_mut().zip(&repeated).enumerate() {
-        let path = format!("{path}/{at}");
         if let Some(binary) = Binary::of(part) {
-            notes.0.push((Rule::B3, path, binary.message(*repeated)));
+            note(at, &binary, *repeated);
             let (becomes, source) = (binary.becomes, binary.source);
             if let Node::Object(members) = part {
                 to_media(members, becomes, source);
-            }
-        } else if let Node::Object(members) = part {
-            if let Some("image" | "audio" | "video" | "document") = string(members, "type").map(Str::as_str) {
-                notes.drop_null(members, "metadata", &path);
             }
         }
     }
     let mut repeated = repeated.into_iter();
     parts.retain(|_| !repeated.next().unwrap_or(false));
+}
+
+/// Rule B3 for the input of a run that is to be sent. `None` where nothing had to change; else the
+/// input, and for each part that lost something its path and what there is to say.
+pub(crate) fn upgrade_input(
+    input: &serde_json::Value,
+    depth: usize,
+) -> Option<(serde_json::Value, Vec<(String, String)>)> {
+    let mut node = Node::from_value(input, depth)?;
+    let Node::Object(members) = &mut node else { return None };
+    let Some(Node::Array(messages)) = get_mut(members, "messages") else { return None };
+    let (mut changed, mut losses) = (false, Vec::new());
+    for (place, message) in messages.iter_mut().enumerate() {
+        let Node::Object(message) = message else { continue };
+        let Some(Node::Array(parts)) = get_mut(message, "content") else { continue };
+        upgrade_parts(parts, |at, binary, is_repeated| {
+            changed = true;
+            if !is_repeated && !binary.lost.is_empty() {
+                losses.push((format!("/messages/{place}/content/{at}"), binary.message(false)));
+            }
+        });
+    }
+    changed.then(|| node.to_value()).flatten().map(|input| (input, losses))
 }
 
 /// A `binary` part that can be translated, as it is before (rule B3).
@@ -450,24 +482,24 @@ impl Notes {
     }
 }
 
-type Members<'a> = Vec<(Str<'a>, Node<'a>)>;
+pub(super) type Members<'a> = Vec<(Str<'a>, Node<'a>)>;
 
-fn get<'n, 'a>(members: &'n Members<'a>, key: &str) -> Option<&'n Node<'a>> {
+pub(super) fn get<'n, 'a>(members: &'n Members<'a>, key: &str) -> Option<&'n Node<'a>> {
     members.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value)
 }
 
-fn get_mut<'n, 'a>(members: &'n mut Members<'a>, key: &str) -> Option<&'n mut Node<'a>> {
+pub(super) fn get_mut<'n, 'a>(members: &'n mut Members<'a>, key: &str) -> Option<&'n mut Node<'a>> {
     members.iter_mut().find(|(name, _)| name.as_str() == key).map(|(_, value)| value)
 }
 
-fn string<'n, 'a>(members: &'n Members<'a>, key: &str) -> Option<&'n Str<'a>> {
+pub(super) fn string<'n, 'a>(members: &'n Members<'a>, key: &str) -> Option<&'n Str<'a>> {
     match get(members, key) {
         Some(Node::String(text)) => Some(text),
         _ => None,
     }
 }
 
-fn remove<'a>(members: &mut Members<'a>, key: &str) -> Option<Node<'a>> {
+pub(super) fn remove<'a>(members: &mut Members<'a>, key: &str) -> Option<Node<'a>> {
     let at = members.iter().position(|(name, _)| name.as_str() == key)?;
     Some(members.remove(at).1)
 }

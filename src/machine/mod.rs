@@ -25,6 +25,7 @@ use crate::wire::raw::{RawEvent, RawItem};
 
 mod assemble;
 mod compat;
+mod downgrade;
 mod enforce;
 mod expand;
 mod items;
@@ -35,6 +36,8 @@ mod verify;
 
 pub use assemble::Assembler;
 pub use compat::Compat;
+pub(crate) use compat::upgrade_input;
+pub use downgrade::Downgrade;
 pub use enforce::Enforcer;
 pub use expand::Expander;
 pub use pipeline::{EventPipeline, Pipeline, PipelineBuilder};
@@ -116,6 +119,7 @@ macro_rules! inherent {
 
 inherent! {
     Compat: RawEvent as &str => RawItem;
+    Downgrade: RawEvent as &str => RawItem;
     Enforcer: RawEvent as &str => Item;
     Expander: Into<Item> as Item => Item;
     Verifier: Into<Item> as Item => Item;

@@ -328,6 +328,10 @@ impl Message {
         for_each_message!(self, message => message.subagent_run_id.as_ref())
     }
 
+    pub(crate) fn subagent_run_id_mut(&mut self) -> &mut Option<SubagentRunId> {
+        for_each_message!(self, message => &mut message.subagent_run_id)
+    }
+
     /// The producer's own data about it.
     #[must_use]
     pub fn metadata(&self) -> Option<&Metadata> {

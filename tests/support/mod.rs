@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 pub mod assembled;
 pub mod model;
+pub mod stages;
 pub mod verified;
 
 /// Properties that are tried on the same cases every time.

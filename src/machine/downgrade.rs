@@ -1,0 +1,199 @@
+//! What a peer from before AG-UI 1.0 is taken to say.
+
+use std::collections::VecDeque;
+
+use super::Machine;
+use super::compat::{Members, get_mut, has_escaped_letters, remove, string};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::rule::Rule;
+use crate::version::ProtocolVersion;
+use crate::warning::Warning;
+use crate::wire::node::Node;
+use crate::wire::raw::Owned;
+use crate::wire::{Raw, RawEvent, RawItem};
+
+/// Holds a producer to the version of the protocol that it is known to speak: takes raw events, gives
+/// raw events without what came after that version, for [`compat`](crate::machine::Compat) or any
+/// later stage.
+///
+/// Up to [0.0.57](ProtocolVersion::LAST_WITHOUT_SUBAGENTS) there are no subagents: their events are
+/// dropped, each with a warning, and the `subagentRunId` of everything else is removed. A producer of
+/// a later version passes through unchanged, as does what is malformed.
+///
+/// The other half is [`Outgoing`](crate::Outgoing), what such a peer is sent.
+///
+/// # Errors
+/// None.
+///
+/// # Cost
+/// Text is searched for the words it takes, and parsed only if one is there.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::machine::Downgrade;
+/// use ag_ui_stream::{Raw, RawItem, Rule};
+///
+/// let mut downgrade = Downgrade::new("0.0.57".parse()?);
+/// downgrade.push(r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}"#)?;
+/// downgrade.push(r#"{"type":"STEP_STARTED","stepName":"one","subagentRunId":"s"}"#)?;
+///
+/// let Some(RawItem::Warning(warning)) = downgrade.pop() else { panic!() };
+/// assert_eq!((warning.rule, warning.event), (Rule::R11, 0));
+/// let Some(RawItem::Event { raw: Raw::Text(text), index: 1 }) = downgrade.pop() else { panic!() };
+/// assert_eq!(text, r#"{"type":"STEP_STARTED","stepName":"one"}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Downgrade {
+    peer: ProtocolVersion,
+    limits: Limits,
+    /// The index of the next event, where it has none of its own.
+    next: u64,
+    ready: VecDeque<RawItem>,
+}
+
+/// What becomes of an event.
+enum Verdict {
+    Same,
+    Changed,
+    /// Its type.
+    Dropped(String),
+}
+
+impl Downgrade {
+    /// One for a producer of this version, with the default [`Limits`].
+    #[must_use]
+    pub fn new(peer: ProtocolVersion) -> Self {
+        Self { peer, limits: Limits::default(), next: 0, ready: VecDeque::new() }
+    }
+
+    /// The same with other bounds: an event beyond them passes through unchanged, for enforcement to
+    /// reject.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The same for a producer of another version.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn of(self, peer: ProtocolVersion) -> Self {
+        Self { peer, ..self }
+    }
+
+    /// One in, one out.
+    pub(crate) fn apply(&mut self, input: impl RawEvent) -> RawItem {
+        let (raw, index) = match input.own() {
+            Owned::Event(raw, index) => (raw, index.unwrap_or(self.next)),
+            Owned::Warning(warning) => return RawItem::Warning(warning),
+        };
+        self.next = index.saturating_add(1);
+        if self.peer > ProtocolVersion::LAST_WITHOUT_SUBAGENTS {
+            return RawItem::Event { raw, index };
+        }
+        match self.translate(raw) {
+            Ok(raw) => RawItem::Event { raw, index },
+            Err(event_type) => {
+                let message = format!("dropping {event_type}: a peer of version {} has no subagents", self.peer);
+                RawItem::Warning(Warning::new(Rule::R11, index, &event_type, String::new(), message))
+            }
+        }
+    }
+
+    /// The event as the peer may have said it; the type of one that it cannot have said.
+    fn translate(&self, raw: Raw) -> Result<Raw, String> {
+        let translated = match &raw {
+            Raw::Text(text) => self.translate_text(text)?.map(Raw::Text),
+            Raw::Bytes(bytes) => match core::str::from_utf8(bytes) {
+                Ok(text) => self.translate_text(text)?.map(|text| Raw::Bytes(text.into_bytes())),
+                Err(_) => None,
+            },
+            Raw::Value(value) => self.translate_value(value)?.map(Raw::Value),
+            Raw::Event(event) => match serde_json::to_value(event) {
+                Ok(value) => self.translate_value(&value)?.map(Raw::Value),
+                Err(_) => None,
+            },
+        };
+        Ok(translated.unwrap_or(raw))
+    }
+
+    fn translate_text(&self, text: &str) -> Result<Option<String>, String> {
+        let may_have_subagents =
+            text.contains("subagentRunId") || text.contains("SUBAGENT_") || has_escaped_letters(text);
+        if !may_have_subagents || text.len() > self.limits.max_event_bytes {
+            return Ok(None);
+        }
+        let Ok(mut node) = Node::parse(text, self.limits.depth()) else { return Ok(None) };
+        match remove_subagents(&mut node) {
+            Verdict::Same => Ok(None),
+            Verdict::Changed => Ok(Some(node.to_text())),
+            Verdict::Dropped(event_type) => Err(event_type),
+        }
+    }
+
+    fn translate_value(&self, value: &serde_json::Value) -> Result<Option<serde_json::Value>, String> {
+        let Some(mut node) = Node::from_value(value, self.limits.depth()) else { return Ok(None) };
+        match remove_subagents(&mut node) {
+            Verdict::Same => Ok(None),
+            Verdict::Changed => Ok(node.to_value()),
+            Verdict::Dropped(event_type) => Err(event_type),
+        }
+    }
+}
+
+fn remove_subagents(event: &mut Node<'_>) -> Verdict {
+    let Node::Object(members) = event else { return Verdict::Same };
+    let Some(event_type) = string(members, "type").map(|text| text.as_str().to_owned()) else { return Verdict::Same };
+    let mut changed = remove_tag(members);
+    match event_type.as_str() {
+        "SUBAGENT_STARTED" | "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => return Verdict::Dropped(event_type),
+        "MESSAGES_SNAPSHOT" => changed |= remove_tags(members, "messages"),
+        "RUN_STARTED" => {
+            if let Some(Node::Object(input)) = get_mut(members, "input") {
+                changed |= remove_tags(input, "messages");
+            }
+        }
+        "RUN_FINISHED" => {
+            if let Some(Node::Object(outcome)) = get_mut(members, "outcome") {
+                changed |= remove_tags(outcome, "interrupts");
+            }
+        }
+        _ => {}
+    }
+    if changed { Verdict::Changed } else { Verdict::Same }
+}
+
+fn remove_tag(members: &mut Members<'_>) -> bool {
+    remove(members, "subagentRunId").is_some()
+}
+
+fn remove_tags(members: &mut Members<'_>, list: &str) -> bool {
+    let Some(Node::Array(elements)) = get_mut(members, list) else { return false };
+    elements.iter_mut().fold(false, |changed, element| match element {
+        Node::Object(members) => remove_tag(members) | changed,
+        _ => changed,
+    })
+}
+
+impl<R: RawEvent> Machine<R> for Downgrade {
+    type Output = RawItem;
+
+    fn push(&mut self, input: R) -> Result<(), Error> {
+        let output = self.apply(input);
+        self.ready.push_back(output);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<RawItem> {
+        self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! The input of a run, made ready to be sent: <https://docs.ag-ui.com/spec/1.0/basic/run-input>.
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::input::RunAgentInput;
+use crate::limits::Limits;
+use crate::machine::upgrade_input;
+use crate::message::{Content, ContentPart, Message};
+use crate::rule::Rule;
+use crate::version::{PROTOCOL_VERSION, ProtocolVersion};
+use crate::warning::Warning;
+
+/// Makes the input of a run ready to be sent (rule T4): what the clients of this crate do before a
+/// byte goes out, for whoever sends it by other means.
+///
+/// - A legacy `binary` part becomes a part of today, as in what comes in (rule B3). Only what is lost
+///   is worth a warning.
+/// - What is unknown is removed with a warning (E2 to E4), what is malformed is an error.
+/// - Activity messages are left out: they are the application's own.
+/// - The version of the protocol is declared.
+/// - Absent `state`, `tools`, `context` and `forwardedProps` become empty, as servers from before
+///   AG-UI 1.0 require them.
+///
+/// For a peer that is known to be older, [`max_protocol_version`](Outgoing::max_protocol_version)
+/// takes out what it cannot receive. What it says is for [`Downgrade`](crate::machine::Downgrade).
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::{Outgoing, Rule};
+/// use serde_json::json;
+///
+/// let (input, warnings) = Outgoing::new().prepare_value(json!({
+///     "threadId": "t",
+///     "runId": "r",
+///     "messages": [{"id": "m", "role": "user", "content": "Hello", "draft": true}],
+/// }))?;
+/// assert_eq!(input.protocol_version.as_deref(), Some("1.0"));
+/// assert_eq!((warnings[0].rule, &*warnings[0].path), (Rule::E2, "/messages/0/draft"));
+/// # Ok::<(), ag_ui_stream::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outgoing {
+    peer: ProtocolVersion,
+}
+
+impl Outgoing {
+    /// For a peer of today.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For a peer that speaks this version of the protocol at most:
+    ///
+    /// | up to | what is sent |
+    /// |---|---|
+    /// | before 1.0 | no `protocolVersion` |
+    /// | [0.0.57](ProtocolVersion::LAST_WITHOUT_SUBAGENTS) | messages without `subagentRunId` |
+    /// | [0.0.39](ProtocolVersion::LAST_WITHOUT_PARTS) | the text of messages without other parts; no `parentRunId` |
+    ///
+    /// What is lost but the first is told in a warning (rule R11).
+    #[must_use]
+    pub fn max_protocol_version(self, peer: ProtocolVersion) -> Self {
+        Self { peer }
+    }
+
+    /// The version that the peer speaks at most.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn peer(self) -> ProtocolVersion {
+        self.peer
+    }
+
+    /// The input as it is to be sent, and what there is to say about it. Paths are those within the
+    /// input that was given, and the type is `RunAgentInput`.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] (E5): a value that the type cannot rule out, such as null state.
+    pub fn prepare(&self, input: RunAgentInput) -> Result<(RunAgentInput, Vec<Warning>), Error> {
+        let value = serde_json::to_value(&input).map_err(|error| crate::input::no_input(&error.to_string()))?;
+        let (input, mut warnings) = match RunAgentInput::from_value(value) {
+            // One that is nested deeper than we would read it is for the server to judge.
+            Err(Error::LimitExceeded(_)) => (input, Vec::new()),
+            read => read?,
+        };
+        let input = self.downgrade(input, &mut warnings);
+        Ok((input, warnings))
+    }
+
+    /// The same from JSON, such as a conversation that was stored: only this may have `binary` parts.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] (E5); [`Error::LimitExceeded`].
+    pub fn prepare_value(&self, input: Value) -> Result<(RunAgentInput, Vec<Warning>), Error> {
+        let (input, losses) = upgrade_input(&input, Limits::default().depth()).unwrap_or((input, Vec::new()));
+        let mut warnings: Vec<_> = losses.into_iter().map(|(path, message)| warning(Rule::B3, path, message)).collect();
+        let (input, more) = RunAgentInput::from_value(input)?;
+        warnings.extend(more);
+        let input = self.downgrade(input, &mut warnings);
+        Ok((input, warnings))
+    }
+
+    fn downgrade(&self, mut input: RunAgentInput, warnings: &mut Vec<Warning>) -> RunAgentInput {
+        let lost = |path: String, what: &str| {
+            warning(Rule::R11, path, format!("a peer of version {} cannot receive {what}", self.peer))
+        };
+        for (at, message) in input.messages.iter_mut().enumerate() {
+            let path = format!("/messages/{at}");
+            if self.peer <= ProtocolVersion::LAST_WITHOUT_SUBAGENTS && message.subagent_run_id_mut().take().is_some() {
+                warnings.push(lost(format!("{path}/subagentRunId"), "whose message it is"));
+            }
+            if self.peer <= ProtocolVersion::LAST_WITHOUT_PARTS {
+                let content = match message {
+                    Message::User(message) => &mut message.content,
+                    Message::Tool(message) => &mut message.content,
+                    _ => continue,
+                };
+                if let Content::Parts(parts) = content {
+                    let media: Vec<_> = parts.iter().filter_map(media_type).collect();
+                    if !media.is_empty() {
+                        let what = format!("non-text parts: {}", media.join(", "));
+                        warnings.push(lost(format!("{path}/content"), &what));
+                    }
+                    *content = content.text().unwrap_or_default().into();
+                }
+            }
+        }
+        input.messages.retain(|message| !matches!(message, Message::Activity(_)));
+        if self.peer <= ProtocolVersion::LAST_WITHOUT_PARTS && input.parent_run_id.take().is_some() {
+            warnings.push(lost("/parentRunId".to_owned(), "the run that it continues"));
+        }
+        if self.peer >= ProtocolVersion::CURRENT {
+            input.protocol_version.get_or_insert_with(|| PROTOCOL_VERSION.to_owned());
+        } else {
+            input.protocol_version = None;
+        }
+        input.state.get_or_insert_with(|| json!({}));
+        input.forwarded_props.get_or_insert_with(|| json!({}));
+        input.tools.get_or_insert_with(Vec::new);
+        input.context.get_or_insert_with(Vec::new);
+        input
+    }
+}
+
+fn warning(rule: Rule, path: String, message: String) -> Warning {
+    Warning::new(rule, 0, "RunAgentInput", path, message)
+}
+
+/// The type of a part, unless it is text.
+fn media_type(part: &ContentPart) -> Option<&'static str> {
+    match part {
+        ContentPart::Text(_) => None,
+        ContentPart::Image(_) => Some("image"),
+        ContentPart::Audio(_) => Some("audio"),
+        ContentPart::Video(_) => Some("video"),
+        ContentPart::Document(_) => Some("document"),
+    }
+}

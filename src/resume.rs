@@ -1,0 +1,253 @@
+//! The answers to the interrupts of a run: <https://docs.ag-ui.com/spec/1.0/basic/patterns/interrupts>.
+
+use core::error::Error as StdError;
+use core::fmt;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use crate::event::Interrupt;
+use crate::id::InterruptId;
+use crate::input::{ResumeEntry, ResumeStatus};
+use crate::rule::Rule;
+use crate::snapshot::{Run, RunOutcome};
+
+/// The answers to the interrupts of a run, for the [`resume`](crate::RunAgentInput::resume) of the
+/// next one (rule T4): each is answered or abandoned, once, and none is answered that has expired.
+///
+/// Time comes from the caller. [`Run::resume`] makes one.
+///
+/// # Cost
+/// A look-up for each answer.
+///
+/// # Examples
+/// ```
+/// use std::time::SystemTime;
+///
+/// use ag_ui_stream::event::Interrupt;
+/// use ag_ui_stream::{Resume, ResumeError};
+/// use serde_json::json;
+///
+/// let interrupts = [Interrupt::new("deploy", "approval"), Interrupt::new("notify", "approval")];
+/// let mut resume = Resume::new(interrupts);
+/// resume.resolve("deploy", json!({"approved": true}), SystemTime::now())?;
+/// assert!(matches!(resume.clone().into_entries(), Err(ResumeError::Missing { .. })));
+///
+/// resume.cancel("notify")?;
+/// let entries = resume.into_entries()?;
+/// assert_eq!(entries.len(), 2);
+/// # Ok::<(), ResumeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Resume {
+    interrupts: Arc<[Interrupt]>,
+    /// Where each interrupt is: of those that share an id, the first.
+    places: HashMap<InterruptId, usize>,
+    /// By place.
+    entries: Vec<Option<ResumeEntry>>,
+}
+
+impl Resume {
+    /// No answer yet to any of these.
+    #[must_use]
+    pub fn new(interrupts: impl Into<Arc<[Interrupt]>>) -> Self {
+        let interrupts = interrupts.into();
+        let mut places = HashMap::with_capacity(interrupts.len());
+        for (place, interrupt) in interrupts.iter().enumerate() {
+            places.entry(interrupt.id.clone()).or_insert(place);
+        }
+        Self { entries: vec![None; interrupts.len()], interrupts, places }
+    }
+
+    /// Holds answers that were made elsewhere to the same rule.
+    ///
+    /// # Errors
+    /// The first that [`insert`](Resume::insert) or [`into_entries`](Resume::into_entries) would
+    /// give.
+    pub fn check(
+        interrupts: impl Into<Arc<[Interrupt]>>,
+        entries: &[ResumeEntry],
+        now: SystemTime,
+    ) -> Result<(), ResumeError> {
+        let mut resume = Self::new(interrupts);
+        entries.iter().try_for_each(|entry| resume.insert(entry.clone(), now))?;
+        resume.into_entries().map(drop)
+    }
+
+    /// The interrupts that have no answer yet, in the order of the run.
+    pub fn open(&self) -> impl Iterator<Item = &Interrupt> {
+        self.interrupts.iter().enumerate().filter_map(|(place, interrupt)| {
+            let is_first = self.places.get(&interrupt.id) == Some(&place);
+            let is_open = self.entries.get(place).is_some_and(Option::is_none);
+            (is_first && is_open).then_some(interrupt)
+        })
+    }
+
+    /// Answers an interrupt; `None` for an answer without a payload.
+    ///
+    /// # Errors
+    /// [`Unknown`](ResumeError::Unknown), [`Repeated`](ResumeError::Repeated),
+    /// [`Expired`](ResumeError::Expired) (rule T4); nothing is changed then.
+    pub fn resolve(
+        &mut self,
+        id: impl Into<InterruptId>,
+        payload: impl Into<Option<Value>>,
+        now: SystemTime,
+    ) -> Result<(), ResumeError> {
+        let mut entry = ResumeEntry::new(id, ResumeStatus::Resolved);
+        entry.payload = payload.into();
+        self.insert(entry, now)
+    }
+
+    /// Abandons an interrupt, expired or not.
+    ///
+    /// # Errors
+    /// [`Unknown`](ResumeError::Unknown), [`Repeated`](ResumeError::Repeated) (rule T4).
+    pub fn cancel(&mut self, id: impl Into<InterruptId>) -> Result<(), ResumeError> {
+        self.insert(ResumeEntry::new(id, ResumeStatus::Cancelled), SystemTime::UNIX_EPOCH)
+    }
+
+    /// Abandons every interrupt that has no answer yet.
+    pub fn cancel_rest(&mut self) {
+        for (entry, interrupt) in self.entries.iter_mut().zip(&*self.interrupts) {
+            entry.get_or_insert_with(|| ResumeEntry::new(interrupt.id.clone(), ResumeStatus::Cancelled));
+        }
+    }
+
+    /// Adds an answer as it is, such as one with metadata.
+    ///
+    /// # Errors
+    /// [`Unknown`](ResumeError::Unknown), [`Repeated`](ResumeError::Repeated),
+    /// [`Expired`](ResumeError::Expired) (rule T4); nothing is changed then.
+    pub fn insert(&mut self, entry: ResumeEntry, now: SystemTime) -> Result<(), ResumeError> {
+        let interrupt_id = || entry.interrupt_id.clone();
+        let place = self.places.get(&entry.interrupt_id).copied();
+        let (Some(interrupt), Some(held)) =
+            (place.and_then(|place| self.interrupts.get(place)), place.and_then(|place| self.entries.get_mut(place)))
+        else {
+            return Err(ResumeError::Unknown { interrupt_id: interrupt_id() });
+        };
+        if held.is_some() {
+            return Err(ResumeError::Repeated { interrupt_id: interrupt_id() });
+        }
+        if entry.status == ResumeStatus::Resolved && interrupt.is_expired(now) {
+            let expires_at = interrupt.expires_at.clone().unwrap_or_default();
+            return Err(ResumeError::Expired { interrupt_id: interrupt_id(), expires_at });
+        }
+        *held = Some(entry);
+        Ok(())
+    }
+
+    /// The answers, in the order of the interrupts.
+    ///
+    /// # Errors
+    /// [`Missing`](ResumeError::Missing) (rule T4).
+    pub fn into_entries(self) -> Result<Vec<ResumeEntry>, ResumeError> {
+        let missing: Vec<_> = self.open().map(|interrupt| interrupt.id.clone()).collect();
+        if !missing.is_empty() {
+            return Err(ResumeError::Missing { interrupt_ids: missing });
+        }
+        let first = |(place, entry): (usize, Option<ResumeEntry>)| {
+            entry.filter(|entry| self.places.get(&entry.interrupt_id) == Some(&place))
+        };
+        Ok(self.entries.into_iter().enumerate().filter_map(first).collect())
+    }
+}
+
+impl Run {
+    /// What the next run has to answer: the interrupts of this one, none unless it was interrupted.
+    #[must_use]
+    pub fn resume(&self) -> Resume {
+        match &self.outcome {
+            RunOutcome::Interrupt { interrupts, .. } => Resume::new(Arc::clone(interrupts)),
+            _ => Resume::new([]),
+        }
+    }
+}
+
+impl Interrupt {
+    /// When it lapses; `None` for never, and for what is no ISO 8601 time. A time without an offset
+    /// is UTC.
+    #[must_use]
+    pub fn expires(&self) -> Option<SystemTime> {
+        let text = self.expires_at.as_deref()?;
+        let time = text.parse::<jiff::Timestamp>().or_else(|_| {
+            text.parse::<jiff::civil::DateTime>().and_then(|time| jiff::tz::TimeZone::UTC.to_timestamp(time))
+        });
+        time.ok().map(SystemTime::from)
+    }
+
+    /// Whether it can no longer be answered (rule T4).
+    #[must_use]
+    pub fn is_expired(&self, now: SystemTime) -> bool {
+        self.expires().is_some_and(|time| time <= now)
+    }
+}
+
+/// Why answers do not fit the interrupts of a run (rule T4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The run did not ask this.
+    Unknown {
+        /// What was answered.
+        interrupt_id: InterruptId,
+    },
+    /// It has an answer already.
+    Repeated {
+        /// What was answered.
+        interrupt_id: InterruptId,
+    },
+    /// It can only be abandoned now.
+    Expired {
+        /// What was answered.
+        interrupt_id: InterruptId,
+        /// When it lapsed, as the producer wrote it.
+        expires_at: Arc<str>,
+    },
+    /// They are neither answered nor abandoned.
+    Missing {
+        /// Those that lack an answer, in the order of the run.
+        interrupt_ids: Vec<InterruptId>,
+    },
+}
+
+impl ResumeError {
+    /// The rule that was broken: T4.
+    #[must_use]
+    pub fn rule(&self) -> Rule {
+        Rule::T4
+    }
+}
+
+impl fmt::Display for ResumeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = self.rule();
+        match self {
+            ResumeError::Unknown { interrupt_id } => {
+                write!(f, "{rule}: interrupt {:?} is none of the run's", interrupt_id.as_str())
+            }
+            ResumeError::Repeated { interrupt_id } => {
+                write!(f, "{rule}: interrupt {:?} has an answer already", interrupt_id.as_str())
+            }
+            ResumeError::Expired { interrupt_id, expires_at } => {
+                write!(
+                    f,
+                    "{rule}: interrupt {:?} expired at {expires_at}: it can only be cancelled",
+                    interrupt_id.as_str()
+                )
+            }
+            ResumeError::Missing { interrupt_ids } => {
+                write!(f, "{rule}: neither resolved nor cancelled:")?;
+                let mut separator = "";
+                interrupt_ids.iter().try_for_each(|id| {
+                    write!(f, "{} interrupt {:?}", std::mem::replace(&mut separator, ","), id.as_str())
+                })
+            }
+        }
+    }
+}
+
+impl StdError for ResumeError {}

@@ -1,0 +1,249 @@
+//! The input of a run: what is sent (rule T4), and what is sent to and heard from older peers (R11).
+
+#![allow(missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use ag_ui_stream::machine::Downgrade;
+use ag_ui_stream::message::UserMessage;
+use ag_ui_stream::{Error, Event, Outgoing, ProtocolVersion, Raw, RawItem, Rule, RunAgentInput, Warning};
+use serde_json::{Value, json};
+
+fn version(text: &str) -> ProtocolVersion {
+    text.parse().unwrap()
+}
+
+fn input(messages: Value) -> Value {
+    json!({"threadId": "t", "runId": "r", "parentRunId": "p", "messages": messages})
+}
+
+/// What a peer of this version is sent, and the rules and paths of the warnings.
+fn sent(peer: &str, messages: Value) -> (Value, Vec<(Rule, String)>) {
+    let outgoing = Outgoing::new().max_protocol_version(version(peer));
+    let (input, warnings) = outgoing.prepare_value(input(messages)).unwrap();
+    assert!(warnings.iter().all(|warning| warning.event_type == "RunAgentInput"), "{warnings:?}");
+    let warnings = warnings.into_iter().map(|warning| (warning.rule, warning.path)).collect();
+    (serde_json::to_value(input).unwrap(), warnings)
+}
+
+fn picture() -> Value {
+    json!({"type": "image", "source": {"type": "url", "value": "https://example.com/cat.png", "mimeType": "image/png"}})
+}
+
+#[test]
+fn t4_the_version_is_declared_and_what_servers_require_is_there() {
+    let (sent, warnings) = sent("1.0", json!([]));
+    let whole = json!({
+        "threadId": "t", "runId": "r", "parentRunId": "p", "messages": [], "protocolVersion": "1.0",
+        "state": {}, "tools": [], "context": [], "forwardedProps": {},
+    });
+    assert_eq!((sent, warnings), (whole, vec![]));
+}
+
+#[test]
+fn t4_what_is_given_is_not_replaced() {
+    let mut given = RunAgentInput::new("t", "r", [UserMessage::new("m", "Hello").into()]);
+    given.state = Some(json!({"n": 1}));
+    given.forwarded_props = Some(json!("any"));
+    given.protocol_version = Some("1.7".into());
+    let (sent, warnings) = Outgoing::new().prepare(given.clone()).unwrap();
+    assert_eq!(warnings, []);
+    assert_eq!(sent.tools, Some(vec![]));
+    assert_eq!(RunAgentInput { tools: None, context: None, ..sent }, given);
+}
+
+#[test]
+fn t4_e2_e3_what_is_unknown_is_removed_with_a_warning() {
+    let part = json!({"type": "hologram", "value": 1});
+    let message = json!({"id": "m", "role": "user", "content": [part, {"type": "text", "text": "a"}], "draft": true});
+    let (sent, warnings) = sent("1.0", json!([message]));
+    assert_eq!(sent["messages"], json!([{"id": "m", "role": "user", "content": [{"type": "text", "text": "a"}]}]));
+    let mut paths: Vec<_> = warnings.iter().map(|(rule, path)| (*rule, path.as_str())).collect();
+    paths.sort();
+    assert_eq!(paths, [(Rule::E2, "/messages/0/draft"), (Rule::E3, "/messages/0/content/0")]);
+}
+
+#[test]
+fn t4_e5_what_is_malformed_is_an_error_whichever_way_it_comes() {
+    let malformed = |error: Error| match error {
+        Error::Malformed(error) => (error.rule, error.path),
+        other => panic!("{other:?}"),
+    };
+    let text = json!({"id": "m", "role": "user", "content": [{"type": "text", "text": 5}]});
+    for peer in ["1.0", "0.0.39"] {
+        let outgoing = Outgoing::new().max_protocol_version(version(peer));
+        let error = outgoing.prepare_value(input(json!([text]))).unwrap_err();
+        assert_eq!(malformed(error), (Rule::E5, "/messages/0/content/0/text".into()), "{peer}");
+    }
+    // No old shape is repaired in what an application sends but `binary` parts.
+    for (key, path) in [("state", "/state"), ("forwardedProps", "/forwardedProps")] {
+        let mut given = input(json!([]));
+        given[key] = Value::Null;
+        assert_eq!(malformed(Outgoing::new().prepare_value(given).unwrap_err()), (Rule::E5, path.into()));
+    }
+    let mut given = RunAgentInput::new("t", "r", []);
+    given.state = Some(Value::Null);
+    assert_eq!(malformed(Outgoing::new().prepare(given).unwrap_err()), (Rule::E5, "/state".into()));
+}
+
+#[test]
+fn t4_activity_messages_are_never_sent() {
+    let activity = json!({"id": "a", "role": "activity", "activityType": "PLAN", "content": {}});
+    let user = json!({"id": "u", "role": "user", "content": "Hello"});
+    let (sent, warnings) = sent("1.0", json!([activity, user, activity]));
+    assert_eq!((&sent["messages"], warnings), (&json!([user]), vec![]));
+}
+
+#[test]
+fn b3_binary_parts_become_parts_of_today_and_only_a_loss_is_worth_a_warning() {
+    let binary = json!({"type": "binary", "mimeType": "image/png", "url": "https://example.com/cat.png"});
+    for peer in ["1.0", "0.0.47"] {
+        let (sent, warnings) = sent(peer, json!([{"id": "m", "role": "user", "content": [binary]}]));
+        assert_eq!((&sent["messages"][0]["content"], warnings), (&json!([picture()]), vec![]));
+    }
+    let both = json!({"type": "binary", "mimeType": "audio/mp3", "url": "u", "data": "d", "id": "i"});
+    let (sent, warnings) = sent("1.0", json!([{"id": "m", "role": "user", "content": [both]}]));
+    assert_eq!(
+        sent["messages"][0]["content"],
+        json!([{"type": "audio", "source": {"type": "data", "value": "d", "mimeType": "audio/mp3"}}])
+    );
+    assert_eq!(warnings, [(Rule::B3, "/messages/0/content/0".to_owned())]);
+}
+
+#[test]
+fn r11_a_peer_from_before_1_0_is_not_told_a_version() {
+    for (peer, declared) in
+        [("0.0.57", false), ("0.9", false), ("0.99.99", false), ("1.0", true), ("1.0.1", true), ("2.0", true)]
+    {
+        let (sent, _) = sent(peer, json!([]));
+        assert_eq!(sent.get("protocolVersion").is_some(), declared, "{peer}");
+    }
+    let mut given = RunAgentInput::new("t", "r", []);
+    given.protocol_version = Some("1.0".into());
+    let (sent, _) = Outgoing::new().max_protocol_version(version("0.0.57")).prepare(given).unwrap();
+    assert_eq!(sent.protocol_version, None);
+}
+
+#[test]
+fn r11_up_to_0_0_57_messages_are_nobody_s_in_particular() {
+    let message = json!({"id": "m", "role": "assistant", "content": "Done.", "subagentRunId": "s"});
+    let (old, warnings) = sent("0.0.57", json!([{"id": "u", "role": "user", "content": "Do it."}, message]));
+    assert_eq!(old["messages"][1], json!({"id": "m", "role": "assistant", "content": "Done."}));
+    assert_eq!(warnings, [(Rule::R11, "/messages/1/subagentRunId".to_owned())]);
+    let (newer, warnings) = sent("0.0.58", json!([message]));
+    assert_eq!((&newer["messages"][0], warnings), (&message, vec![]));
+}
+
+#[test]
+fn r11_up_to_0_0_39_content_is_text_and_runs_have_no_parent() {
+    let text = |text| json!({"type": "text", "text": text});
+    let messages = json!([
+        {"id": "u", "role": "user", "content": [text("What is"), picture(), text(" this?")]},
+        {"id": "t", "role": "tool", "toolCallId": "c", "content": [text("a"), text("b")]},
+        {"id": "v", "role": "user", "content": [picture()]},
+    ]);
+    let (old, warnings) = sent("0.0.39", messages.clone());
+    let contents: Vec<_> = old["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    assert_eq!(contents, ["What is this?", "ab", ""]);
+    assert_eq!(old.get("parentRunId"), None);
+    let paths: Vec<_> = warnings.iter().map(|(rule, path)| (*rule, path.as_str())).collect();
+    let lost = [(Rule::R11, "/messages/0/content"), (Rule::R11, "/messages/2/content"), (Rule::R11, "/parentRunId")];
+    assert_eq!(paths, lost);
+
+    let (newer, warnings) = sent("0.0.40", messages.clone());
+    assert_eq!((&newer["messages"], warnings), (&messages, vec![]));
+    assert_eq!(newer["parentRunId"], "p");
+}
+
+#[test]
+fn r11_versions_are_two_or_three_numbers() {
+    assert_eq!(version("1.0"), ProtocolVersion::CURRENT);
+    assert_eq!(version("0.0.57").to_string(), "0.0.57");
+    let mut sorted = ["1.0", "0.10.0", "0.9.12", "0.9.2", "0.0.100"].map(version);
+    sorted.sort();
+    assert_eq!(sorted.map(|version| version.to_string()), ["0.0.100", "0.9.2", "0.9.12", "0.10.0", "1.0.0"]);
+    for strange in ["", "1", "1.", "1.0.", "1.0.0.0", "v1.0", "1.x", "+1.0", "1.0-rc1", "1.99999999999999999999"] {
+        assert!(strange.parse::<ProtocolVersion>().is_err(), "{strange}");
+    }
+}
+
+/// What a producer of this version is heard to say.
+fn heard<R: ag_ui_stream::RawEvent>(peer: &str, event: R) -> RawItem {
+    let mut downgrade = Downgrade::new(version(peer));
+    downgrade.push(event).unwrap();
+    let item = downgrade.pop().unwrap();
+    assert_eq!(downgrade.pop(), None);
+    item
+}
+
+fn value(item: RawItem) -> Value {
+    match item.into_raw() {
+        Some(Raw::Text(text)) => serde_json::from_str(&text).unwrap(),
+        Some(Raw::Bytes(bytes)) => serde_json::from_slice(&bytes).unwrap(),
+        Some(Raw::Value(value)) => value,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn r11_up_to_0_0_57_nothing_is_heard_of_subagents_in_any_form() {
+    let interrupt = json!({"id": "i", "reason": "approval"});
+    let message = json!({"id": "m", "role": "assistant", "content": "a"});
+    let events = [
+        json!({"type": "STEP_STARTED", "stepName": "one"}),
+        json!({"type": "MESSAGES_SNAPSHOT", "messages": [message]}),
+        json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r", "input": {"threadId": "t", "runId": "r", "messages": [message]}}),
+        json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "interrupt", "interrupts": [interrupt]}}),
+    ];
+    for plain in events {
+        let mut tagged = plain.clone();
+        let place = match plain["type"].as_str().unwrap() {
+            "MESSAGES_SNAPSHOT" => "/messages/0",
+            "RUN_STARTED" => "/input/messages/0",
+            "RUN_FINISHED" => "/outcome/interrupts/0",
+            _ => "",
+        };
+        tagged.pointer_mut(place).unwrap()["subagentRunId"] = json!("s");
+        let text = tagged.to_string();
+        let typed = Event::from_value(&tagged).unwrap().0.unwrap();
+        for (heard, form) in [
+            (heard("0.0.57", &tagged), "value"),
+            (heard("0.0.57", text.as_str()), "text"),
+            (heard("0.0.57", text.as_bytes()), "bytes"),
+            (heard("0.0.57", text.replace("subagentRunId", "subagent\\u0052unId")), "escaped"),
+            (heard("0.0.57", typed), "event"),
+        ] {
+            assert_eq!(value(heard), plain, "{form}");
+        }
+        assert_eq!(value(heard("0.0.58", &tagged)), tagged);
+        assert_eq!(value(heard("1.0", text)), tagged);
+    }
+}
+
+#[test]
+fn r11_their_events_are_dropped_each_with_a_warning_and_keep_their_place() {
+    let events = [
+        json!({"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n"}),
+        json!({"type": "STEP_STARTED", "stepName": "one", "subagentRunId": "s"}),
+        json!({"type": "SUBAGENT_FINISHED", "subagentRunId": "s"}),
+        json!({"type": "SUBAGENT_ERROR", "subagentRunId": "s", "message": "m"}),
+    ];
+    let mut downgrade = Downgrade::new(version("0.0.57"));
+    events.iter().for_each(|event| downgrade.push(event).unwrap());
+    let items: Vec<_> = std::iter::from_fn(|| downgrade.pop()).collect();
+    let dropped = |item: &RawItem| item.warning().map(|warning: &Warning| (warning.event, warning.event_type.clone()));
+    assert_eq!(dropped(&items[0]), Some((0, "SUBAGENT_STARTED".into())));
+    assert!(matches!(items[1], RawItem::Event { index: 1, .. }));
+    assert_eq!(dropped(&items[2]), Some((2, "SUBAGENT_FINISHED".into())));
+    assert_eq!(dropped(&items[3]), Some((3, "SUBAGENT_ERROR".into())));
+    assert!(items.iter().filter_map(RawItem::warning).all(|warning| warning.rule == Rule::R11));
+}
+
+#[test]
+fn r11_what_is_malformed_and_what_has_no_subagents_is_left_as_it_is() {
+    for text in ["{", "[]", "5", r#"{"type":5,"subagentRunId":"s"}"#, r#"{"type": "STEP_STARTED", "stepName": "one"}"#]
+    {
+        assert_eq!(heard("0.0.57", text), RawItem::Event { raw: text.into(), index: 0 });
+    }
+    let bytes: &[u8] = b"\xff subagentRunId";
+    assert_eq!(heard("0.0.57", bytes), RawItem::Event { raw: bytes.into(), index: 0 });
+}
