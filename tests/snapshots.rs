@@ -293,6 +293,8 @@ fn r6_what_a_run_left_open_is_abandoned_whatever_ends_it() {
 #[test]
 fn messages_that_take_turns_under_any_reader() {
     const MESSAGES: usize = 80;
+    /// What a message should say, and how it stands; absent before its first START.
+    type Said = Option<(String, ItemStatus)>;
     let mut seed = 7u64;
     let mut below = move |end: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -304,11 +306,10 @@ fn messages_that_take_turns_under_any_reader() {
         pipeline.pop().unwrap()
     };
     push(json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"}));
-    // What each message should say, and whether it is open; absent before its first START.
-    let mut model: Vec<Option<(String, ItemStatus)>> = vec![None; MESSAGES];
+    let mut model: Vec<Said> = vec![None; MESSAGES];
     let mut order: Vec<usize> = Vec::new();
-    let mut held: Vec<(Snapshot, Vec<Option<(String, ItemStatus)>>, Vec<usize>)> = Vec::new();
-    let check = |snapshot: &Snapshot, model: &[Option<(String, ItemStatus)>], order: &[usize]| {
+    let mut held: Vec<(Snapshot, Vec<Said>, Vec<usize>)> = Vec::new();
+    let check = |snapshot: &Snapshot, model: &[Said], order: &[usize]| {
         let ids: Vec<String> = snapshot.messages().iter().map(|message| message.id().to_string()).collect();
         assert_eq!(ids, order.iter().map(|at| format!("m{at}")).collect::<Vec<_>>());
         for (at, expected) in model.iter().enumerate() {
