@@ -6,6 +6,8 @@ use core::time::Duration;
 
 use reqwest::StatusCode;
 
+use super::body::Unsendable;
+use super::guard::Cuts;
 use crate::agent::{AgentError, BoxError};
 use crate::error::{Malformed, TruncatedBy};
 
@@ -174,6 +176,29 @@ impl StdError for HttpError {
             | HttpError::NoEvent(_)
             | HttpError::Deadline(_)
             | HttpError::Aborted => None,
+        }
+    }
+}
+
+impl Cuts for HttpError {
+    fn aborted() -> Self {
+        HttpError::Aborted
+    }
+
+    fn no_event(limit: Duration) -> Self {
+        HttpError::NoEvent(limit)
+    }
+
+    fn deadline(limit: Duration) -> Self {
+        HttpError::Deadline(limit)
+    }
+}
+
+impl From<Unsendable> for HttpError {
+    fn from(error: Unsendable) -> Self {
+        match error {
+            Unsendable::Malformed(error) => HttpError::Input(error),
+            Unsendable::Json(error) => HttpError::Json(error),
         }
     }
 }

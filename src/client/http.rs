@@ -6,20 +6,16 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::{self, BoxFuture, Either};
+use futures::future::BoxFuture;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
-use serde_json::json;
-use tokio::time::sleep;
 
-use super::response::until;
+use super::body::body_of;
+use super::guard::{unless_aborted, until, within};
 use super::{AbortHandle, HttpError, HttpEvents, HttpOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
 use crate::codec::Format;
-use crate::error::Error;
 use crate::input::RunAgentInput;
-use crate::message::Message;
-use crate::version::PROTOCOL_VERSION;
 
 /// What changes a request before it is sent.
 type Prepare = Arc<dyn Fn(RequestBuilder) -> BoxFuture<'static, Result<RequestBuilder, BoxError>> + Send + Sync>;
@@ -118,41 +114,7 @@ impl HttpAgent {
             HttpEvents::open(response.await?, &self.options, deadline, abort.clone()).await
         };
         let run = within(self.options.deadline, HttpError::Deadline, run);
-        match future::select(Box::pin(abort.clone().aborted()), Box::pin(run)).await {
-            Either::Left(_) => Err(HttpError::Aborted),
-            Either::Right((events, _)) => events,
-        }
-    }
-}
-
-/// What the future gives, or an error if it takes longer than this.
-async fn within<T>(
-    limit: Option<Duration>,
-    error: impl FnOnce(Duration) -> HttpError,
-    work: impl Future<Output = Result<T, HttpError>>,
-) -> Result<T, HttpError> {
-    let Some(limit) = limit else { return work.await };
-    match future::select(Box::pin(work), Box::pin(sleep(limit))).await {
-        Either::Left((result, _)) => result,
-        Either::Right(_) => Err(error(limit)),
-    }
-}
-
-/// The input as it is sent (rule T4).
-fn body_of(mut input: RunAgentInput) -> Result<Vec<u8>, HttpError> {
-    input.messages.retain(|message| !matches!(message, Message::Activity(_)));
-    input.protocol_version.get_or_insert_with(|| PROTOCOL_VERSION.to_owned());
-    let empty = || json!({});
-    input.state.get_or_insert_with(empty);
-    input.forwarded_props.get_or_insert_with(empty);
-    input.tools.get_or_insert_with(Vec::new);
-    input.context.get_or_insert_with(Vec::new);
-    let input = serde_json::to_value(&input).map_err(HttpError::Json)?;
-    let body = serde_json::to_vec(&input).map_err(HttpError::Json)?;
-    match RunAgentInput::from_value(input) {
-        Err(Error::Malformed(error)) => Err(HttpError::Input(error)),
-        // One that is nested deeper than we would read it is for the server to judge.
-        Ok(_) | Err(_) => Ok(body),
+        unless_aborted(abort.clone(), run).await
     }
 }
 

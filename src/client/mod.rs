@@ -14,13 +14,17 @@
 //! dependencies with the feature of your choice, for example
 //! `reqwest = { version = "0.13", default-features = false, features = ["rustls"] }`.
 
+mod abort;
+mod body;
 mod error;
+mod guard;
 mod http;
 mod response;
 
+pub use abort::AbortHandle;
 pub use error::HttpError;
 pub use http::{HttpAgent, HttpAgentBuilder};
-pub use response::{AbortHandle, HttpEvents, HttpOptions, ResponseExt};
+pub use response::{HttpEvents, HttpOptions, ResponseExt};
 
 /// The HTTP client that this module is written for.
 #[doc(no_inline)]

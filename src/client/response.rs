@@ -5,17 +5,15 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FusedStream, Stream, StreamExt};
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
-use super::HttpError;
+use super::guard::{Guarded, Idle, until};
+use super::{AbortHandle, HttpError};
 use crate::codec::{Decoder, Format, SseDecoder};
 use crate::error::Error;
 use crate::limits::Limits;
@@ -129,73 +127,6 @@ impl Default for HttpOptions {
     }
 }
 
-/// Ends the runs that it belongs to, from anywhere: they end with [`HttpError::Aborted`], and their
-/// connection is closed.
-///
-/// A clone is the same handle. To drop it does nothing.
-#[derive(Clone)]
-pub struct AbortHandle(Arc<watch::Sender<bool>>);
-
-impl AbortHandle {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
-    }
-
-    /// Ends the runs, now and for ever: what is begun afterwards ends at once.
-    pub fn abort(&self) {
-        self.0.send_replace(true);
-    }
-
-    /// Whether [`abort`](AbortHandle::abort) was called.
-    #[must_use]
-    pub fn is_aborted(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits for it.
-    pub(super) async fn aborted(self) {
-        // The sender is alive as long as this is, so that there is no error to have.
-        let _ = self.0.subscribe().wait_for(|aborted| *aborted).await;
-    }
-}
-
-impl fmt::Debug for AbortHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AbortHandle").field("is_aborted", &self.is_aborted()).finish()
-    }
-}
-
-/// A timer that runs while the reader waits.
-#[derive(Debug)]
-struct Idle {
-    limit: Option<Duration>,
-    sleep: Option<Pin<Box<Sleep>>>,
-    waiting: bool,
-}
-
-impl Idle {
-    fn new(limit: Option<Duration>) -> Self {
-        Self { limit, sleep: None, waiting: false }
-    }
-
-    /// Something came.
-    fn rest(&mut self) {
-        self.waiting = false;
-    }
-
-    /// Nothing came: gives the limit once it is over.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
-        let Some(limit) = self.limit else { return Poll::Pending };
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(limit)));
-        if !core::mem::replace(&mut self.waiting, true) {
-            // Where the clock ends there is no limit.
-            let Some(until) = Instant::now().checked_add(limit) else { return Poll::Pending };
-            sleep.as_mut().reset(until);
-        }
-        sleep.as_mut().poll(cx).map(|()| limit)
-    }
-}
-
 /// The pieces of a body.
 struct Body {
     pieces: BoxStream<'static, Result<Bytes, reqwest::Error>>,
@@ -230,13 +161,8 @@ impl Stream for Body {
 /// Its timers need a tokio runtime, as the client does.
 #[must_use = "streams do nothing unless polled"]
 pub struct HttpEvents {
-    // `None` once it has ended: the connection is closed there and then.
-    events: Option<Decode<Body, Decoder>>,
+    events: Guarded<Decode<Body, Decoder>>,
     format: Format,
-    idle: Idle,
-    deadline: Option<(Pin<Box<Sleep>>, Duration)>,
-    abort: AbortHandle,
-    aborted: BoxFuture<'static, ()>,
 }
 
 impl HttpEvents {
@@ -249,7 +175,7 @@ impl HttpEvents {
     /// What ends this run from elsewhere.
     #[must_use]
     pub fn abort_handle(&self) -> AbortHandle {
-        self.abort.clone()
+        self.events.abort_handle()
     }
 
     /// Checks the head of an answer, and gives its events.
@@ -277,19 +203,8 @@ impl HttpEvents {
         };
         let pieces = response.bytes_stream().boxed();
         let body = Body { pieces, idle: Idle::new(options.no_bytes) };
-        Ok(Self {
-            events: Some(Decode::new(body, options.decoder(format))),
-            format,
-            idle: Idle::new(options.no_event),
-            deadline: deadline.map(|(until, limit)| (Box::pin(tokio::time::sleep_until(until)), limit)),
-            aborted: Box::pin(abort.clone().aborted()),
-            abort,
-        })
-    }
-
-    fn end(&mut self, error: Error<HttpError>) -> Poll<Option<Result<RawItem, Error<HttpError>>>> {
-        self.events = None;
-        Poll::Ready(Some(Err(error)))
+        let events = Decode::new(body, options.decoder(format));
+        Ok(Self { events: Guarded::new(events, options.no_event, deadline, abort), format })
     }
 }
 
@@ -297,38 +212,17 @@ impl Stream for HttpEvents {
     type Item = Result<RawItem, Error<HttpError>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        let Some(events) = &mut this.events else { return Poll::Ready(None) };
-        if this.aborted.as_mut().poll(cx).is_ready() {
-            return this.end(Error::Source(HttpError::Aborted));
-        }
-        if let Some((deadline, limit)) = &mut this.deadline {
-            let limit = *limit;
-            if deadline.as_mut().poll(cx).is_ready() {
-                return this.end(Error::Source(HttpError::Deadline(limit)));
-            }
-        }
-        match events.poll_next_unpin(cx) {
-            Poll::Ready(Some(Ok(item))) => {
-                this.idle.rest();
-                Poll::Ready(Some(Ok(item)))
-            }
-            Poll::Ready(Some(Err(error))) => this.end(error),
-            Poll::Ready(None) => {
-                this.events = None;
-                Poll::Ready(None)
-            }
-            Poll::Pending => match this.idle.poll(cx) {
-                Poll::Ready(limit) => this.end(Error::Source(HttpError::NoEvent(limit))),
-                Poll::Pending => Poll::Pending,
-            },
-        }
+        Pin::new(&mut self.get_mut().events).poll_next(cx)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.events.size_hint()
     }
 }
 
 impl FusedStream for HttpEvents {
     fn is_terminated(&self) -> bool {
-        self.events.is_none()
+        self.events.is_terminated()
     }
 }
 
@@ -336,7 +230,7 @@ impl fmt::Debug for HttpEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpEvents")
             .field("format", &self.format)
-            .field("is_terminated", &self.events.is_none())
+            .field("is_terminated", &self.events.is_terminated())
             .finish_non_exhaustive()
     }
 }
@@ -384,12 +278,6 @@ impl ResponseExt for Response {
         let deadline = until(options.deadline);
         HttpEvents::open(self, &options, deadline, AbortHandle::new()).await
     }
-}
-
-/// When a deadline is; `None` also where the clock ends before.
-pub(super) fn until(limit: Option<Duration>) -> Option<(Instant, Duration)> {
-    let limit = limit?;
-    Some((Instant::now().checked_add(limit)?, limit))
 }
 
 /// The beginning of a body, as far as it comes in good time.
