@@ -7,6 +7,7 @@ use core::time::Duration;
 use reqwest::StatusCode;
 
 use super::body::Unsendable;
+use super::excerpt::write_excerpt;
 use super::guard::Cuts;
 use crate::agent::{AgentError, BoxError};
 use crate::error::{Malformed, TruncatedBy};
@@ -148,14 +149,6 @@ impl fmt::Display for HttpError {
             HttpError::Deadline(limit) => write!(f, "R8: truncated: the run took longer than {limit:?}"),
             HttpError::Aborted => f.write_str("R8: truncated: aborted"),
         }
-    }
-}
-
-/// Enough of the body to know it by; all of the excerpt is in the field.
-fn write_excerpt(f: &mut fmt::Formatter<'_>, excerpt: &str) -> fmt::Result {
-    match excerpt.trim() {
-        "" => Ok(()),
-        excerpt => write!(f, ": {:?}", crate::wire::excerpt(excerpt, 200)),
     }
 }
 

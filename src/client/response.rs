@@ -12,6 +12,7 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::time::{Instant, timeout};
 
+use super::excerpt::{MAX_EXCERPT, cut};
 use super::guard::{Guarded, Idle, until};
 use super::{AbortHandle, HttpError};
 use crate::codec::{Decoder, Format, SseDecoder};
@@ -19,9 +20,6 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::stream::Decode;
 use crate::wire::RawItem;
-
-/// How much of the body of an answer that holds no events an error quotes.
-const MAX_EXCERPT: usize = 4096;
 
 /// How long to wait for it.
 const EXCERPT_PATIENCE: Duration = Duration::from_secs(5);
@@ -297,41 +295,4 @@ async fn excerpt(mut response: Response) -> String {
     // What came is quoted, whatever kept the rest from coming.
     let _ = timeout(EXCERPT_PATIENCE, read).await;
     cut(&bytes)
-}
-
-/// At most [`MAX_EXCERPT`] bytes of text; what is not UTF-8 is replaced, a character that does not
-/// fit is left out.
-fn cut(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    let mut chunks = bytes.utf8_chunks().peekable();
-    while let Some(chunk) = chunks.next() {
-        text.push_str(chunk.valid());
-        // A character that was cut off at the end is no fault of the server's.
-        let cut_off = chunks.peek().is_none() && bytes.len() > MAX_EXCERPT;
-        if !chunk.invalid().is_empty() && !cut_off {
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-    }
-    let mut end = text.len().min(MAX_EXCERPT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_excerpt_is_text_of_bounded_length() {
-        assert_eq!(cut(b"short"), "short");
-        assert_eq!(cut(b"a\xffb\xff"), "a\u{fffd}b\u{fffd}");
-        let long = "ä".repeat(5000);
-        assert_eq!(cut(&long.as_bytes()[..MAX_EXCERPT + 1]).len(), MAX_EXCERPT);
-        let odd = format!("x{long}");
-        assert_eq!(cut(&odd.as_bytes()[..MAX_EXCERPT + 1]).len(), MAX_EXCERPT - 1);
-        assert!(cut(&[0xff; MAX_EXCERPT + 1]).len() <= MAX_EXCERPT);
-    }
 }

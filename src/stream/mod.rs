@@ -98,9 +98,9 @@ mod assemble;
 #[cfg(feature = "__codec")]
 mod bytes;
 mod compat;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 mod decode;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 mod encode;
 mod enforce;
 mod events;
@@ -111,22 +111,26 @@ mod items;
 #[cfg(feature = "sse")]
 mod keep_alive;
 mod only;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 mod pieces;
 mod snapshots;
 mod split;
 mod staged;
 mod through;
+#[cfg(feature = "__codec")]
+mod to_json;
 mod updates;
 mod verify;
 
 pub use assemble::Assemble;
+#[cfg(feature = "__format")]
+pub use bytes::ByteStreamExt;
 #[cfg(feature = "__codec")]
-pub use bytes::{ByteStreamExt, EncodeStreamExt};
+pub use bytes::EncodeStreamExt;
 pub use compat::Compat;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 pub use decode::Decode;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 pub use encode::Encode;
 pub use enforce::Enforce;
 pub use events::Events;
@@ -136,14 +140,18 @@ pub use input::{ItemInput, RawInput};
 pub use items::Items;
 #[cfg(feature = "sse")]
 pub use keep_alive::KeepAlive;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 pub use pieces::{Pieces, pieces};
 pub use snapshots::Snapshots;
 pub use split::{
     DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };
 pub use through::Through;
+#[cfg(feature = "__codec")]
+pub use to_json::ToJson;
 pub use updates::Updates;
 pub use verify::Verify;
 
-use staged::Staged;
+#[cfg(feature = "websocket")]
+pub(crate) use staged::MAX_SWALLOWED;
+pub(crate) use staged::Staged;
