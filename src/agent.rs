@@ -11,6 +11,8 @@ use futures::stream::{self, Stream, StreamExt};
 use crate::error::Error;
 use crate::input::RunAgentInput;
 use crate::machine::{Pipeline, PipelineBuilder};
+#[cfg(feature = "record")]
+use crate::record::{RecordAgent, Timing};
 use crate::stream::{EventStreamExt, Events, RawInput, Snapshots, Updates};
 use crate::wire::raw::Owned;
 use crate::wire::{Raw, RawEvent, RawItem};
@@ -113,6 +115,48 @@ pub trait AgentExt: Agent {
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Events<RawEventStream>, Error<AgentError>>> + Send {
         async move { Ok(self.run(input).await.map_err(Error::Source)?.events()) }
+    }
+
+    /// The same agent, each of its runs recorded: [`RecordAgent`].
+    ///
+    /// `open` gives the writer of a run, from its input. Times are counted from before the agent is
+    /// run, so that a replay waits for the first event as long as the application did.
+    ///
+    /// # Errors
+    /// Where `open` fails the run does not start. Where a writer fails later the run goes on, and
+    /// the failure is the last item of its stream, behind all events
+    /// ([`RecordingFailed`](crate::record::RecordingFailed)): it does not take back the outcome of
+    /// the run (rule R8a). Where the run fails as well, that error is the last, and the writer's is
+    /// only logged.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{AgentExt, Replay, RunAgentInput};
+    /// use futures::TryStreamExt;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path().to_owned();
+    /// let agent = Replay::new([r#"{"type":"RUN_ERROR","message":"overloaded"}"#]);
+    /// let recorded = agent.record(move |input: &RunAgentInput| {
+    ///     let path = folder.join(format!("{}.sse", input.run_id));
+    ///     async move { tokio::fs::File::create(path).await }
+    /// });
+    /// let events: Vec<_> = recorded.events(RunAgentInput::new("t", "r", [])).await?.try_collect().await?;
+    /// assert_eq!(events.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "record")]
+    fn record<F, Fut, W>(self, open: F) -> RecordAgent<Self, F>
+    where
+        Self: Sized,
+        F: Fn(&RunAgentInput) -> Fut + Send + Sync,
+        Fut: Future<Output = std::io::Result<W>> + Send,
+        W: tokio::io::AsyncWrite + Send + 'static,
+    {
+        RecordAgent::new(self, open)
     }
 }
 
@@ -255,14 +299,52 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Replay {
-    opens: Result<Arc<[Raw]>, AgentError>,
+    opens: Result<Script, AgentError>,
     fails: Option<AgentError>,
+}
+
+/// What a [`Replay`] gives.
+#[derive(Clone, Debug)]
+enum Script {
+    Events(Arc<[Raw]>),
+    #[cfg(feature = "record")]
+    Recording(crate::record::Recording, Timing),
 }
 
 impl Replay {
     /// An agent that gives these events, then ends.
     pub fn new(events: impl IntoIterator<Item: Into<Raw>>) -> Self {
-        Self { opens: Ok(events.into_iter().map(Into::into).collect()), fails: None }
+        Self { opens: Ok(Script::Events(events.into_iter().map(Into::into).collect())), fails: None }
+    }
+
+    /// An agent that gives the events of a recording in their time, and ends as it did.
+    ///
+    /// What may be a recording, how it is read and what its errors are:
+    /// [`replay`](crate::ByteStreamExt::replay). It is read anew for each run.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use ag_ui_stream::record::Timing;
+    /// use ag_ui_stream::{AgentExt, Replay, RunAgentInput};
+    /// use futures::TryStreamExt;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error<ag_ui_stream::AgentError>> {
+    /// let lines = concat!(
+    ///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#, "\n",
+    ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#, "\n",
+    /// );
+    /// let agent = Replay::recorded(lines, Timing::every(Duration::from_millis(40)));
+    /// let events: Vec<_> = agent.events(RunAgentInput::new("t", "r", [])).await?.try_collect().await?;
+    /// assert_eq!(events.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "record")]
+    pub fn recorded(recording: impl Into<Vec<u8>>, timing: Timing) -> Self {
+        Self { opens: Ok(Script::Recording(recording.into().into(), timing)), fails: None }
     }
 
     /// An agent that cannot be run.
@@ -280,9 +362,17 @@ impl Replay {
 #[async_trait]
 impl Agent for Replay {
     async fn run(&self, _: RunAgentInput) -> Result<RawEventStream, AgentError> {
-        let events = self.opens.clone()?;
-        let events = (0..events.len()).filter_map(move |index| events.get(index).cloned());
-        Ok(raw_event_stream(stream::iter(events.map(Ok).chain(self.fails.clone().map(Err)))))
+        let fails = stream::iter(self.fails.clone());
+        Ok(match self.opens.clone()? {
+            Script::Events(events) => {
+                let events = (0..events.len()).filter_map(move |index| events.get(index).cloned());
+                raw_event_stream(stream::iter(events.map(Ok)).chain(fails.map(Err)))
+            }
+            #[cfg(feature = "record")]
+            Script::Recording(recording, timing) => {
+                raw_event_stream(recording.replay(timing).chain(fails.map(|error| Err(Error::Source(error)))))
+            }
+        })
     }
 }
 

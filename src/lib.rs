@@ -51,6 +51,8 @@
 //! - `tracing` (default): every warning is also logged, target `ag_ui_stream`.
 //! - `sse`, `json-lines`, `protobuf`: the bindings, decoded and encoded.
 //! - `reqwest`: [`HttpAgent`](client::HttpAgent), a client for agents behind HTTP; brings `sse`.
+//! - `record`: runs written to a file while they stream, and replayed in their own time; brings
+//!   `sse` and `json-lines`.
 //! - `full`: all of them.
 //!
 //! # Versions
@@ -68,6 +70,8 @@ pub mod codec;
 pub mod event;
 pub mod machine;
 pub mod message;
+#[cfg(feature = "record")]
+pub mod record;
 pub mod snapshot;
 #[cfg(feature = "stream")]
 pub mod stream;
@@ -116,6 +120,6 @@ pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};
 
 /// The README's examples, compiled and run.
-#[cfg(all(doctest, feature = "reqwest"))]
+#[cfg(all(doctest, feature = "reqwest", feature = "record"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

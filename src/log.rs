@@ -17,3 +17,12 @@ pub(crate) fn warn(warning: &Warning) {
 
 #[cfg(not(feature = "tracing"))]
 pub(crate) fn warn(_: &Warning) {}
+
+/// A recording that broke off while its run goes on.
+#[cfg(all(feature = "tracing", feature = "record"))]
+pub(crate) fn recording_failed(error: &dyn core::fmt::Display) {
+    tracing::warn!(target: "ag_ui_stream", "the recording broke off: {error}");
+}
+
+#[cfg(all(not(feature = "tracing"), feature = "record"))]
+pub(crate) fn recording_failed(_: &dyn core::fmt::Display) {}

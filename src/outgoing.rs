@@ -57,7 +57,7 @@ impl Outgoing {
     /// |---|---|
     /// | before 1.0 | no `protocolVersion` |
     /// | [0.0.57](ProtocolVersion::LAST_WITHOUT_SUBAGENTS) | messages without `subagentRunId` |
-    /// | [0.0.39](ProtocolVersion::LAST_WITHOUT_PARTS) | the text of messages without other parts; no `parentRunId` |
+    /// | [0.0.39](ProtocolVersion::LAST_WITHOUT_PARTS) | the text of messages without other parts, empty where there is none; no `parentRunId` |
     ///
     /// What is lost but the first is told in a warning (rule R11).
     #[must_use]
@@ -77,10 +77,13 @@ impl Outgoing {
     /// # Errors
     /// [`Error::Malformed`] (E5): a value that the type cannot rule out, such as null state.
     pub fn prepare(&self, input: RunAgentInput) -> Result<(RunAgentInput, Vec<Warning>), Error> {
-        let value = serde_json::to_value(&input).map_err(|error| crate::input::no_input(&error.to_string()))?;
-        let (input, mut warnings) = match RunAgentInput::from_value(value) {
-            // One that is nested deeper than we would read it is for the server to judge.
-            Err(Error::LimitExceeded(_)) => (input, Vec::new()),
+        let to_value = || serde_json::to_value(&input).map_err(|error| crate::input::no_input(&error.to_string()));
+        let (input, mut warnings) = match RunAgentInput::from_value(to_value()?) {
+            // How deep an open value may be is for the server to judge; the rest is held to the rules.
+            Err(Error::LimitExceeded(_)) => {
+                let (_, warnings) = RunAgentInput::from_value(outer_levels(&to_value()?, DESCRIBED_DEPTH))?;
+                (input, warnings)
+            }
             read => read?,
         };
         let input = self.downgrade(input, &mut warnings);
@@ -111,6 +114,11 @@ impl Outgoing {
             }
             if self.peer <= ProtocolVersion::LAST_WITHOUT_PARTS {
                 let content = match message {
+                    // Required then.
+                    Message::Assistant(message) => {
+                        message.content.get_or_insert_default();
+                        continue;
+                    }
                     Message::User(message) => &mut message.content,
                     Message::Tool(message) => &mut message.content,
                     _ => continue,
@@ -139,6 +147,24 @@ impl Outgoing {
         input.tools.get_or_insert_with(Vec::new);
         input.context.get_or_insert_with(Vec::new);
         input
+    }
+}
+
+/// More levels than the protocol describes of an input (`/messages/0/content/0/source/value` and
+/// `/messages/0/toolCalls/0/function/name` are the deepest): what is below is within open values.
+const DESCRIBED_DEPTH: usize = 16;
+
+/// A copy in which arrays and objects deeper than this are empty.
+fn outer_levels(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::Array(elements) if depth > 0 => elements.iter().map(|value| outer_levels(value, depth - 1)).collect(),
+        Value::Object(members) if depth > 0 => {
+            let members = members.iter().map(|(key, value)| (key.clone(), outer_levels(value, depth - 1)));
+            Value::Object(members.collect())
+        }
+        Value::Array(_) => json!([]),
+        Value::Object(_) => json!({}),
+        scalar => scalar.clone(),
     }
 }
 

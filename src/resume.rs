@@ -1,4 +1,4 @@
-//! The answers to the interrupts of a run: <https://docs.ag-ui.com/spec/1.0/basic/patterns/interrupts>.
+//! The answers to the interrupts of a run: <https://docs.ag-ui.com/spec/1.0/basic/patterns/interrupt-resume>.
 
 use core::error::Error as StdError;
 use core::fmt;
@@ -169,14 +169,20 @@ impl Run {
 
 impl Interrupt {
     /// When it lapses; `None` for never, and for what is no ISO 8601 time. A time without an offset
-    /// is UTC.
+    /// is UTC. Where the system's clock cannot go back so far, it is the Unix epoch.
     #[must_use]
     pub fn expires(&self) -> Option<SystemTime> {
         let text = self.expires_at.as_deref()?;
         let time = text.parse::<jiff::Timestamp>().or_else(|_| {
             text.parse::<jiff::civil::DateTime>().and_then(|time| jiff::tz::TimeZone::UTC.to_timestamp(time))
         });
-        time.ok().map(SystemTime::from)
+        let since_epoch = time.ok()?.as_duration();
+        // Not `SystemTime::from`: on some systems that panics for what is before their first instant.
+        if since_epoch.is_negative() {
+            Some(SystemTime::UNIX_EPOCH.checked_sub(since_epoch.unsigned_abs()).unwrap_or(SystemTime::UNIX_EPOCH))
+        } else {
+            SystemTime::UNIX_EPOCH.checked_add(since_epoch.unsigned_abs())
+        }
     }
 
     /// Whether it can no longer be answered (rule T4).

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -647,4 +647,297 @@ fn an_event_beyond_the_limit_breaks_no_rule() {
     let report = &ran.json()[0];
     assert_eq!((&report["outcome"], &report["error"]["rule"]), (&json!("failed"), &Value::Null));
     assert_eq!(report["error"]["event"], 1);
+}
+
+/// Runs the tool, and gives what it prints as it prints it; fails where nothing comes for long.
+struct Live {
+    child: std::process::Child,
+    printed: std::sync::mpsc::Receiver<Vec<u8>>,
+    seen: String,
+}
+
+impl Live {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = Command::new(tool());
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let (print, printed) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = stdout.read(&mut piece) {
+                let _ = print.send(piece[..count].to_vec());
+            }
+        });
+        Self { child, printed, seen: String::new() }
+    }
+
+    /// Waits until this was printed.
+    fn wait_for(&mut self, text: &str) {
+        while !self.seen.contains(text) {
+            match self.printed.recv_timeout(Duration::from_secs(60)) {
+                Ok(piece) => self.seen += &String::from_utf8_lossy(&piece),
+                Err(error) => panic!("{error}: {text:?} is not in {}", self.seen),
+            }
+        }
+    }
+
+    fn say(&mut self, events: &[Value]) {
+        self.child.stdin.as_mut().unwrap().write_all(lines(events).as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn standard_input_is_shown_as_it_comes() {
+    let mut live = Live::start(&["-"]);
+    live.say(&[started(), start("m")]);
+    live.wait_for("run r");
+    live.say(&[content("m", "a line\nanother"), end("m")]);
+    live.wait_for("another");
+    live.say(&[finished()]);
+    live.wait_for("✓ success");
+    drop(live.child.stdin.take());
+    assert_eq!(live.child.wait().unwrap().code(), Some(0));
+
+    let mut live = Live::start(&["--events", "-"]);
+    live.say(&[started()]);
+    live.wait_for("RUN_STARTED");
+    live.say(&[start("m"), end("m")]);
+    live.wait_for("TEXT_MESSAGE_END");
+    live.child.kill().unwrap();
+
+    let mut live = Live::start(&["--lint", "-"]);
+    live.say(&[started(), end("never")]);
+    live.wait_for("error[S2]");
+    live.say(&[json!({"type": "NEWS"})]);
+    live.wait_for("warning[E1]");
+    live.child.kill().unwrap();
+}
+
+#[test]
+fn what_is_for_an_agent_needs_one() {
+    for options in [&["--record", "x"][..], &["-m", "x"], &["--input", "x"], &["--header", "a: b", "-"]] {
+        let ran = inspect(options);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+        assert!(ran.err.contains("there is no address"), "{}", ran.err);
+    }
+    let ran = inspect(&["--record", "x", "http://127.0.0.1:1", "http://127.0.0.1:2"]);
+    assert!(ran.code == 2 && ran.err.contains("--record is for one run"), "{}", ran.err);
+    assert!(!Path::new("x").exists());
+}
+
+#[cfg(not(feature = "full"))]
+#[test]
+fn without_a_client_the_command_that_has_one_is_named() {
+    let ran = inspect(&["http://127.0.0.1:1/agent"]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    let command = "cargo run --example inspect --features reqwest -- http://127.0.0.1:1/agent";
+    assert!(ran.err.contains(command), "{}", ran.err);
+}
+
+/// The tool and agents on sockets of their own.
+#[cfg(feature = "full")]
+mod live {
+
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+    /// A server that answers one request; gives its address, and the request.
+    fn server(answer: impl FnOnce(&mut TcpStream) + Send + 'static) -> (String, mpsc::Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/agent", listener.local_addr().unwrap());
+        let (tell, asked) = mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            let mut piece = [0; 4096];
+            loop {
+                let text = String::from_utf8_lossy(&request);
+                if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+                    if length.is_none_or(|length| body.len() >= length.parse().unwrap()) {
+                        break;
+                    }
+                }
+                let count = socket.read(&mut piece).unwrap();
+                request.extend_from_slice(&piece[..count]);
+            }
+            tell.send(String::from_utf8(request).unwrap()).unwrap();
+            answer(&mut socket);
+        });
+        (url, asked)
+    }
+
+    fn send(socket: &mut TcpStream, events: &[Value]) {
+        for event in events {
+            let text = format!("data: {event}\n\n");
+            let _ = write!(socket, "{:x}\r\n{text}\r\n", text.len());
+        }
+    }
+
+    fn says(events: Vec<Value>) -> (String, mpsc::Receiver<String>) {
+        server(move |socket| {
+            socket.write_all(HEAD.as_bytes()).unwrap();
+            send(socket, &events);
+            let _ = socket.write_all(b"0\r\n\r\n");
+        })
+    }
+
+    fn body(request: &str) -> Value {
+        serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    #[test]
+    fn an_agent_is_run_and_shown_and_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("run.sse");
+        let file = file.to_str().unwrap();
+        let (url, asked) = says(example());
+        let options = ["-m", "Where?", "--bearer", "secret", "--header", "x-team: blue", "--record", file];
+        let ran = inspect(&[&[url.as_str()][..], &options].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        for part in [&url, "user        Where?", "run r", "call        find {}", "✓ success", "agent       completed"]
+        {
+            assert!(ran.out.contains(part), "{part}\n{}", ran.out);
+        }
+        let request = asked.recv().unwrap();
+        assert!(request.starts_with("POST /agent "), "{request}");
+        assert!(request.contains("authorization: Bearer secret\r\n") && request.contains("x-team: blue\r\n"));
+        assert_eq!(body(&request)["messages"][0]["content"], "Where?");
+
+        let recorded = std::fs::read_to_string(file).unwrap();
+        assert!(recorded.starts_with(": ag-ui-recording 1\n\n: +") && recorded.ends_with("s end\n\n"), "{recorded}");
+        let read = |text: String, more: &str| inspect_with(text, &["--json", "-", more]).json().remove(0);
+        let sent: String = example().iter().map(|event| format!("data: {event}\n\n")).collect();
+        assert_eq!(read(recorded, "--strict"), read(sent, "--strict"));
+    }
+
+    #[test]
+    fn it_is_shown_as_it_comes() {
+        let (go_on, wait) = mpsc::channel();
+        let (url, _asked) = server(move |socket| {
+            socket.write_all(HEAD.as_bytes()).unwrap();
+            send(socket, &[started(), start("m"), content("m", "first\n")]);
+            wait.recv().unwrap();
+            send(socket, &[end("m"), finished()]);
+            socket.write_all(b"0\r\n\r\n").unwrap();
+        });
+        let mut live = Live::start(&[&url]);
+        live.wait_for("run r");
+        go_on.send(()).unwrap();
+        live.wait_for("✓ success");
+        live.wait_for("completed");
+        assert_eq!(live.child.wait().unwrap().code(), Some(0));
+    }
+
+    #[test]
+    fn a_violation_is_shown_with_its_event_and_without_a_line() {
+        let (url, _asked) = says(vec![started(), start("m"), end("m"), content("m", "late"), finished()]);
+        let ran = inspect(&[&url]);
+        assert_eq!(ran.code, 1, "{}", ran.out);
+        for part in [
+            "error[S2]: an item is opened once",
+            &format!("--> {url} (event 3)\n"),
+            "was closed by event 2, owned",
+            "agent       rejected",
+        ] {
+            assert!(ran.out.contains(part), "{part}\n{}", ran.out);
+        }
+        let (url, _asked) = says(vec![started(), start("m"), end("m"), content("m", "late"), finished()]);
+        let report = inspect(&["--lint", "--json", &url]).json().remove(0);
+        assert_eq!(report["violations"][0]["line"], Value::Null);
+        assert_eq!((&report["outcome"], &report["runs"][0]["outcome"]), (&json!("failed"), &json!("success")));
+    }
+
+    #[test]
+    fn r8_a_body_that_breaks_off_is_a_truncated_run() {
+        let breaks = |events: Vec<Value>| {
+            server(move |socket| {
+                socket.write_all(HEAD.as_bytes()).unwrap();
+                send(socket, &events);
+                let _ = socket.write_all(b"1000\r\ndata: {");
+            })
+        };
+        for mode in [&[][..], &["--lint"]] {
+            let (url, _asked) = breaks(vec![started(), start("m"), content("m", "seen")]);
+            let ran = inspect(&[&[url.as_str()][..], mode].concat());
+            assert_eq!(ran.code, 3, "{}", ran.out);
+            assert!(ran.out.contains("error[R8]") && ran.out.contains("the body failed"), "{}", ran.out);
+        }
+        let (url, _asked) = breaks(vec![started(), start("m")]);
+        let report = inspect(&["--json", &url]).json().remove(0);
+        assert_eq!((&report["outcome"], &report["error"]["rule"]), (&json!("truncated"), &json!("R8")));
+        // R8a: what had ended has ended.
+        let (url, _asked) = breaks(vec![started(), finished()]);
+        let ran = inspect(&["--json", &url]);
+        assert_eq!((ran.code, &ran.json()[0]["runs"][0]["outcome"]), (2, &json!("success")));
+    }
+
+    #[test]
+    fn what_is_no_agent_cannot_be_run() {
+        let says = |text: &'static str| server(move |socket| socket.write_all(text.as_bytes()).unwrap());
+        let (html, _asked) = says("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\n\r\nhi");
+        let (missing, _asked) = says("HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nnope\n");
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let closed = format!("http://{closed}/");
+        for (url, options, part) in [
+            (
+                html.as_str(),
+                &[][..],
+                "T1a: the server answered 200 OK with \"text/html\", which holds no events: \"hi\"",
+            ),
+            (&missing, &[], "the server answered 404 Not Found: \"nope\""),
+            (&closed, &[], "no connection to the server"),
+            (&closed, &["--header", "nonsense"], "no header: \"nonsense\""),
+            (&closed, &["--header", "a b: c"], "the request could not be prepared: invalid HTTP header name"),
+            (&closed, &["--input", "/nowhere/at/all"], "the input in /nowhere/at/all: "),
+            (&closed, &["--record", "/nowhere/at/all"], "the run could not be recorded: "),
+            ("https://127.0.0.1/", &[], "this tool is built without TLS"),
+            ("http://", &[], "the request could not be made: "),
+        ] {
+            let ran = inspect(&[&[url][..], options].concat());
+            assert_eq!(ran.code, 2, "{url} {options:?} {}", ran.out);
+            let said = ran.out + &ran.err;
+            assert!(said.contains(&format!("error: cannot run the agent: {part}")), "{part}\n{said}");
+        }
+    }
+
+    #[test]
+    fn the_input_of_the_run_is_what_it_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, value: Value| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, value.to_string()).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let asked = |options: &[&str]| {
+            let (url, asked) = says(vec![started(), finished()]);
+            let report = inspect(&[&["--json", url.as_str()][..], options].concat()).json().remove(0);
+            (body(&asked.recv().unwrap()), report)
+        };
+        let message = json!({"id": "m", "role": "user", "content": "before"});
+        let input = json!({"threadId": "t7", "runId": "r7", "messages": [message], "state": {"n": 1}});
+        let file = write("input", input.clone());
+
+        let (sent, report) = asked(&["--input", &file]);
+        assert_eq!((&sent["threadId"], &sent["runId"]), (&json!("t7"), &json!("r7")));
+        assert_eq!((&sent["messages"], &sent["state"]), (&json!([message]), &json!({"n": 1})));
+        assert_eq!((&report["messages"], &report["state"]), (&json!([message]), &json!({"n": 1})));
+
+        let (sent, _) = asked(&["--input", &file, "-m", "more"]);
+        assert_eq!((&sent["messages"][0], &sent["messages"][1]["content"]), (&message, &json!("more")));
+
+        let history = write("history", json!({"messages": [message], "state": {"n": 2}}));
+        let (sent, report) = asked(&["--history", &history, "-m", "more"]);
+        assert_eq!((&sent["messages"][0], &sent["messages"][1]["content"]), (&message, &json!("more")));
+        assert_eq!((&sent["state"], &report["messages"]), (&json!({"n": 2}), &sent["messages"]));
+
+        let (sent, _) = asked(&[]);
+        assert_eq!(sent["messages"][0]["content"], "Hello");
+        assert_eq!(sent["messages"].as_array().unwrap().len(), 1);
+    }
 }

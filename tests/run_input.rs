@@ -85,6 +85,22 @@ fn t4_e5_what_is_malformed_is_an_error_whichever_way_it_comes() {
     assert_eq!(malformed(Outgoing::new().prepare(given).unwrap_err()), (Rule::E5, "/state".into()));
 }
 
+/// A value of so many arrays, one in the other.
+fn nested(depth: usize) -> Value {
+    (0..depth).fold(json!(1), |inner, _| json!([inner]))
+}
+
+#[test]
+fn t4_e5_what_is_malformed_is_an_error_beside_state_of_any_depth() {
+    let mut given = RunAgentInput::new("t", "r", [UserMessage::new("m", "Hello").into()]);
+    given.state = Some(nested(700));
+    let (sent, warnings) = Outgoing::new().prepare(given.clone()).unwrap();
+    assert_eq!((sent.state, warnings), (given.state.clone(), vec![]), "how deep it may be is for the server to say");
+    given.forwarded_props = Some(Value::Null);
+    let Err(Error::Malformed(error)) = Outgoing::new().prepare(given) else { panic!("it was sent") };
+    assert_eq!((error.rule, error.path.as_str()), (Rule::E5, "/forwardedProps"));
+}
+
 #[test]
 fn t4_activity_messages_are_never_sent() {
     let activity = json!({"id": "a", "role": "activity", "activityType": "PLAN", "content": {}});
@@ -140,10 +156,11 @@ fn r11_up_to_0_0_39_content_is_text_and_runs_have_no_parent() {
         {"id": "u", "role": "user", "content": [text("What is"), picture(), text(" this?")]},
         {"id": "t", "role": "tool", "toolCallId": "c", "content": [text("a"), text("b")]},
         {"id": "v", "role": "user", "content": [picture()]},
+        {"id": "a", "role": "assistant"},
     ]);
     let (old, warnings) = sent("0.0.39", messages.clone());
     let contents: Vec<_> = old["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
-    assert_eq!(contents, ["What is this?", "ab", ""]);
+    assert_eq!(contents, ["What is this?", "ab", "", ""]);
     assert_eq!(old.get("parentRunId"), None);
     let paths: Vec<_> = warnings.iter().map(|(rule, path)| (*rule, path.as_str())).collect();
     let lost = [(Rule::R11, "/messages/0/content"), (Rule::R11, "/messages/2/content"), (Rule::R11, "/parentRunId")];

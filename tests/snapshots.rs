@@ -287,3 +287,88 @@ fn r6_what_a_run_left_open_is_abandoned_whatever_ends_it() {
         assert!(!snapshot.runs().next().unwrap().is_running());
     }
 }
+
+/// Many messages that grow in turns, close and open again, while a reader holds now nothing, now
+/// every snapshot: each shows what had come by then, for good.
+#[test]
+fn messages_that_take_turns_under_any_reader() {
+    const MESSAGES: usize = 80;
+    /// What a message should say, and how it stands; absent before its first START.
+    type Said = Option<(String, ItemStatus)>;
+    let mut seed = 7u64;
+    let mut below = move |end: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).unwrap() % end
+    };
+    let mut pipeline = Pipeline::new();
+    let mut push = |event: Value| -> Update {
+        pipeline.push(&event).unwrap();
+        pipeline.pop().unwrap()
+    };
+    push(json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"}));
+    let mut model: Vec<Said> = vec![None; MESSAGES];
+    let mut order: Vec<usize> = Vec::new();
+    let mut held: Vec<(Snapshot, Vec<Said>, Vec<usize>)> = Vec::new();
+    let check = |snapshot: &Snapshot, model: &[Said], order: &[usize]| {
+        let ids: Vec<String> = snapshot.messages().iter().map(|message| message.id().to_string()).collect();
+        assert_eq!(ids, order.iter().map(|at| format!("m{at}")).collect::<Vec<_>>());
+        for (at, expected) in model.iter().enumerate() {
+            let id = format!("m{at}");
+            let found = snapshot.message(&id).map(|message| message.text().unwrap().to_string());
+            let found = found.zip(snapshot.message_status(&id));
+            assert_eq!(found, *expected, "{id}");
+        }
+        let texts = snapshot.messages().iter().map(|message| message.text().unwrap().to_string());
+        let expected = order.iter().map(|at| model[*at].as_ref().unwrap().0.clone());
+        assert!(texts.eq(expected));
+    };
+    let (mut active, mut patience) = (MESSAGES, 0);
+    for step in 0..6000 {
+        // Phases: few messages or many take turns, and a reader holds none, some or all.
+        if step % 200 == 0 {
+            active = [1, 2, 5, MESSAGES][below(4)];
+            patience = [0, 1, 30][below(3)];
+            if below(3) == 0 {
+                held.clear();
+            }
+        }
+        let at = below(active);
+        let id = format!("m{at}");
+        let update = match &mut model[at] {
+            Some((_, status @ ItemStatus::Streaming)) if below(40) == 0 => {
+                *status = ItemStatus::Complete;
+                push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}))
+            }
+            Some((text, ItemStatus::Streaming)) => {
+                let delta = "abcdefgh".get(..1 + below(8)).unwrap();
+                text.push_str(delta);
+                push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta}))
+            }
+            slot => {
+                if slot.is_none() {
+                    order.push(at);
+                }
+                let text = slot.take().map_or_else(String::new, |(text, _)| text);
+                *slot = Some((text, ItemStatus::Streaming));
+                push(json!({"type": "TEXT_MESSAGE_START", "messageId": id}))
+            }
+        };
+        assert_eq!(update.message().unwrap().text().unwrap(), model[at].as_ref().unwrap().0);
+        if patience == 1 || (patience > 1 && below(patience) == 0) {
+            held.push((update.into_parts().1, model.clone(), order.clone()));
+        } else if below(50) == 0 {
+            check(update.snapshot(), &model, &order);
+        }
+    }
+    let failed = push(json!({"type": "RUN_ERROR", "message": "x"}));
+    for (_, status) in model.iter_mut().flatten() {
+        if *status == ItemStatus::Streaming {
+            *status = ItemStatus::Abandoned;
+        }
+    }
+    check(failed.snapshot(), &model, &order);
+    assert!(held.len() > 100, "{}", held.len());
+    for (snapshot, model, order) in &held {
+        check(snapshot, model, order);
+    }
+}

@@ -419,3 +419,73 @@ fn the_fast_path_and_the_thorough_one_agree() {
         }
     }
 }
+
+/// Events that hold open values have a fast path of their own, which wants `type` right behind the
+/// brace: with a space before it they go the thorough way.
+#[test]
+fn the_fast_path_of_open_values_and_the_thorough_one_agree() {
+    fn agree(text: &str) {
+        let (fast, thorough) = (Event::from_json(text), Event::from_json(&text.replacen('{', "{ ", 1)));
+        match (&fast, &thorough) {
+            // What is no JSON differs in the place of the fault.
+            (Err(fast), Err(thorough)) if fast.rule() == Some(Rule::E9) => assert_eq!(fast.rule(), thorough.rule()),
+            _ => assert_eq!(fast, thorough, "{text}"),
+        }
+    }
+    let events = [
+        r#"{"type":"STATE_SNAPSHOT","snapshot":{"a":[1,-0,2.5e3,"é\u00e9\n",true,false,null,{},[]]},"subagentRunId":"s"}"#,
+        r#"{"type":"STATE_SNAPSHOT","snapshot":null,"timestamp":1}"#,
+        r#"{"type":"STATE_SNAPSHOT","snapshot":18446744073709551615}"#,
+        r#"{"type":"STATE_DELTA","delta":[]}"#,
+        r#"{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a~1","value":null},{"op":"remove","path":""}]}"#,
+        r#"{"type":"STATE_DELTA","delta":[{"value":{"b":[]},"op":"replace","path":"/a"}],"timestamp":-7}"#,
+        r#"{"type":"STATE_DELTA","delta":[{"op":"test","path":"/a","value":1},{"op":"move","path":"/a","from":"/b"}]}"#,
+        r#"{"type":"STATE_DELTA","delta":[{"op":"copy","path":"/a","from":"/b"}],"subagentRunId":"s"}"#,
+        r#"{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"a\"b","role":"tool"}"#,
+        r#"{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"","subagentRunId":"s"}"#,
+        r#"{"type":"CUSTOM","name":"n\t","value":[1,"two"]}"#,
+        r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+        r#"{"type":"RUN_STARTED","threadId":"t","runId":"r","parentRunId":"p","protocolVersion":"1.0","timestamp":3}"#,
+        r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"success"},"result":{"a":null}}"#,
+        r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    ];
+    for text in events {
+        agree(text);
+        let (event, warnings) = read(text);
+        assert_eq!(warnings, []);
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(event, Event::from_value(&value).unwrap().0);
+        // Spread out, and with any member taken away, changed, doubled or added.
+        agree(&text.replace(',', " ,\n").replace(':', " : "));
+        let words = text.split('"').filter(|word| !word.is_empty() && word.chars().all(char::is_alphabetic));
+        for word in words {
+            let (key, word) = (format!("\"{word}\":"), format!("\"{word}\""));
+            agree(&text.replace(&key, r#""unknown":"#));
+            agree(&text.replace(&key, &format!("{key}1,{key}")));
+            for other in ["1.5", "null", r#""x""#, "{}", "[{}]", r#""\ud800""#, "01"] {
+                agree(&text.replace(&key, &format!(r#"{key}{other},"_":"#)));
+                agree(&text.replace(&word, other));
+            }
+        }
+        for cut in 0..text.len() {
+            let text = text.get(..cut).unwrap_or_default();
+            assert!(Event::from_json(text).is_err(), "{text}");
+        }
+        agree(&format!("{text} "));
+        assert!(Event::from_json(&format!("{text},")).is_err());
+    }
+    // Limits are those of the whole event.
+    for depth in 1..8 {
+        let value = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let text = format!(r#"{{"type":"STATE_DELTA","delta":[{{"op":"add","path":"/a","value":{value}}}]}}"#);
+        for max_depth in 1..12 {
+            let limits = Limits { max_depth, ..Limits::default() };
+            let result = |text: &str| {
+                let mut enforcer = Enforcer::with_limits(limits);
+                enforcer.push(text).map(|()| Machine::<&str>::pop(&mut enforcer))
+            };
+            assert_eq!(result(&text), result(&format!(" {text}")));
+            assert_eq!(result(&text).is_ok(), depth + 3 <= max_depth, "{text}");
+        }
+    }
+}

@@ -10,26 +10,38 @@
 //! | `{`, or another JSON value | JSON Lines |
 //! | `data:`, `event:`, `id:`, `retry:` or `:` | server-sent events |
 //!
+//! Or an agent is run, which gives events itself ([`Source`]).
+//!
 //! A byte order mark and the head of an HTTP response (`curl -i`) are skipped. Events are handed
 //! on as the bytes they came in, one at a time: what they say is not looked into here.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
-use ag_ui_stream::Limits;
+use ag_ui_stream::{Limits, TruncatedBy};
 
 /// An input that cannot be read: exit code 2.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
+    /// What cannot be done.
+    pub(crate) what: &'static str,
     pub(crate) message: String,
     /// Where in the input, from 1.
     pub(crate) line: Option<u64>,
+    /// It was cut off by this, behind what was read: a run that has not ended is truncated.
+    pub(crate) cut_by: Option<TruncatedBy>,
 }
 
 impl Unreadable {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), line: None }
+        Self { what: "read the input", message: message.into(), line: None, cut_by: None }
+    }
+
+    /// The whole sentence.
+    pub(crate) fn title(&self) -> String {
+        format!("cannot {}: {}", self.what, self.message)
     }
 }
 
@@ -44,8 +56,17 @@ impl From<io::Error> for Unreadable {
 pub(crate) struct Frame<'a> {
     /// Its text; one byte more than the limit where it is longer than that.
     pub(crate) bytes: &'a [u8],
-    /// The line it begins on, from 1.
-    pub(crate) line: u64,
+    /// The line it begins on, from 1; `None` where there are none.
+    pub(crate) line: Option<u64>,
+}
+
+/// Where events come from as such.
+pub(crate) trait Source {
+    /// The next event, into `frame`; `false` at the end.
+    fn next(&mut self, frame: &mut Vec<u8>) -> Result<bool, Unreadable>;
+
+    /// Says that no more will be asked for; gives what there is to complain about.
+    fn close(&mut self) -> Option<String>;
 }
 
 /// What comes next in an input.
@@ -69,22 +90,62 @@ enum Form {
     },
     Object,
     Sse,
+    Live,
     Done {
         partial: bool,
     },
 }
 
 /// A recording that is being read.
-#[derive(Debug)]
 pub(crate) struct Input {
     bytes: Bytes,
+    live: Option<Box<dyn Source>>,
     form: Form,
     frame: Vec<u8>,
     size: Option<u64>,
     history: Option<Vec<u8>>,
+    /// The comments are those of a recording, of which this one was the last.
+    is_recording: bool,
+    came_at: Option<i64>,
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input").field("form", &self.form).field("bytes", &self.bytes).finish_non_exhaustive()
+    }
 }
 
 impl Input {
+    /// Events that come from elsewhere, with the JSON that a recording has under `input`.
+    #[cfg_attr(not(feature = "reqwest"), allow(dead_code, reason = "there is no other source"))]
+    pub(crate) fn live(source: Box<dyn Source>, history: Vec<u8>) -> Self {
+        Self {
+            bytes: Bytes::new(Box::new(io::empty())),
+            live: Some(source),
+            form: Form::Live,
+            frame: Vec::new(),
+            size: None,
+            history: Some(history),
+            is_recording: false,
+            came_at: None,
+        }
+    }
+
+    /// Whether the next event may have to be waited for.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.live.is_some() || self.bytes.unread().is_empty()
+    }
+
+    /// Whether events come in their own time.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// Says that no more will be asked for; gives what there is to complain about.
+    pub(crate) fn close(mut self) -> Option<String> {
+        self.live.as_mut().and_then(|source| source.close())
+    }
+
     /// Opens a file, or standard input for `-`, and reads as much as tells its form.
     pub(crate) fn open(path: &str) -> Result<Self, Unreadable> {
         if path == "-" {
@@ -107,7 +168,16 @@ impl Input {
     fn new(source: Box<dyn Read>, size: Option<u64>, again: Option<&Path>) -> Result<Self, Unreadable> {
         let mut bytes = Bytes::new(source);
         let form = bytes.sniff()?;
-        let mut input = Self { bytes, form, frame: Vec::new(), size, history: None };
+        let mut input = Self {
+            bytes,
+            live: None,
+            form,
+            frame: Vec::new(),
+            size,
+            history: None,
+            is_recording: false,
+            came_at: None,
+        };
         if form == Form::Object {
             input.find_history(again)?;
             input.enter_stream()?;
@@ -118,6 +188,22 @@ impl Input {
     /// How many bytes were read, and how many there are where that is known.
     pub(crate) fn progress(&self) -> (u64, Option<u64>) {
         (self.bytes.consumed, self.size)
+    }
+
+    /// When the event at hand came, in milliseconds since the recording began, where that was
+    /// recorded.
+    pub(crate) fn came_at(&self) -> Option<i64> {
+        self.came_at
+    }
+
+    /// Reads a comment of a capture, as the crate's own `record` writes them.
+    fn read_comment(&mut self, comment: &[u8]) {
+        let Some(text) = std::str::from_utf8(comment).ok().and_then(|text| text.strip_prefix(": ")) else { return };
+        self.is_recording |= text == "ag-ui-recording 1";
+        let seconds = text.strip_prefix('+').and_then(|text| text.strip_suffix('s')).filter(|_| self.is_recording);
+        if let Some(at) = seconds.and_then(|text| Duration::try_from_secs_f64(text.parse().ok()?).ok()) {
+            self.came_at = i64::try_from(at.as_millis()).ok();
+        }
     }
 
     /// The JSON under `input`, where the recording is an object that has it.
@@ -132,13 +218,23 @@ impl Input {
             Form::Values => self.next_value()?,
             Form::Array { first, member } => self.next_element(first, member)?,
             Form::Sse => self.next_sse()?,
+            Form::Live => return self.next_live(),
             Form::Object | Form::Done { .. } => None,
         };
         Ok(match (found, self.form) {
-            (Some(line), _) => Next::Event(Frame { bytes: &self.frame, line }),
+            (Some(line), _) => Next::Event(Frame { bytes: &self.frame, line: Some(line) }),
             (None, Form::Done { partial }) => Next::End { partial },
             (None, _) => Next::End { partial: false },
         })
+    }
+
+    fn next_live(&mut self) -> Result<Next<'_>, Unreadable> {
+        self.frame.clear();
+        let frame = &mut self.frame;
+        match self.live.as_mut().map_or(Ok(false), |live| live.next(frame))? {
+            true => Ok(Next::Event(Frame { bytes: &self.frame, line: None })),
+            false => Ok(Next::End { partial: false }),
+        }
     }
 
     fn end(&mut self, partial: bool) -> Option<u64> {
@@ -147,7 +243,7 @@ impl Input {
     }
 
     fn fault<T>(&self, message: impl Into<String>) -> Result<T, Unreadable> {
-        Err(Unreadable { message: message.into(), line: Some(self.bytes.line) })
+        Err(Unreadable { line: Some(self.bytes.line), ..Unreadable::new(message) })
     }
 
     fn next_line(&mut self) -> Result<Option<u64>, Unreadable> {
@@ -336,6 +432,9 @@ impl Input {
             let line = self.bytes.line;
             field.clear();
             let end = self.bytes.take_sse_line(&mut field)?;
+            if field.first() == Some(&b':') {
+                self.read_comment(&field);
+            }
             let data = match field.strip_prefix(b"data".as_slice()) {
                 Some([]) => Some([].as_slice()),
                 Some([b':', b' ', value @ ..] | [b':', value @ ..]) => Some(value),
@@ -603,7 +702,7 @@ impl Bytes {
                 } else {
                     let message = "neither JSON Lines, nor an array of events, nor an object with a `stream`, \
                                    nor server-sent events";
-                    Err(Unreadable { message: message.to_owned(), line: Some(self.line) })
+                    Err(Unreadable { line: Some(self.line), ..Unreadable::new(message) })
                 }
             }
         }
@@ -767,11 +866,25 @@ mod tests {
         let history = input.history().map(|text| String::from_utf8(text).unwrap());
         loop {
             match input.next() {
-                Ok(Next::Event(frame)) => events.push((String::from_utf8(frame.bytes.to_vec()).unwrap(), frame.line)),
+                Ok(Next::Event(frame)) => {
+                    events.push((String::from_utf8(frame.bytes.to_vec()).unwrap(), frame.line.unwrap()))
+                }
                 Ok(Next::End { partial }) => return ((events, Ok(partial)), history),
                 Err(error) => return ((events, Err((error.message, error.line))), history),
             }
         }
+    }
+
+    #[test]
+    fn a_recording_tells_when_its_events_came() {
+        let text = "data: 0\n\n: +9.000000s\ndata: 1\n\n: ag-ui-recording 1\n\n: +0.250900s\n: line-ends r\ndata: \ndata: 2\n\n\
+                    : +61.000000s\ndata: 3\n\n: +61.000000s end\n\n: +1e999s\n: +xs\n: ++s\n\ndata: 4\n\n";
+        let mut input = Input::new(Box::new(text.as_bytes()), None, None).unwrap();
+        let mut seen = Vec::new();
+        while let Next::Event(_) = input.next().unwrap() {
+            seen.push(input.came_at());
+        }
+        assert_eq!(seen, [None, None, Some(250), Some(61_000), Some(61_000)]);
     }
 
     fn read(text: &str) -> Read_ {
@@ -870,7 +983,7 @@ mod tests {
         fn read_as(form: Form, text: &str) -> (Vec<String>, bool) {
             let mut bytes = Bytes::new(Box::new(Slow(text.as_bytes().to_vec(), 0)));
             while bytes.unread().len() < 3 && bytes.fill().unwrap() {}
-            let mut input = Input { bytes, form, frame: Vec::new(), size: None, history: None };
+            let mut input = Input { bytes, form, ..Input::of(b"").unwrap() };
             let mut events = Vec::new();
             loop {
                 match input.next().unwrap() {

@@ -543,11 +543,15 @@ impl<'a> Linter<'a> {
                     break;
                 }
                 Err(unreadable) => {
+                    let fault = Fault::of_input(unreadable, self.verifier.finish());
                     Machine::<Item>::cut(&mut self.assembler, Cut::Truncated);
-                    let fault = Fault::Input(unreadable);
+                    if let Fault::Stream { error, .. } = &fault {
+                        self.counts[0] += 1;
+                        self.violations.push(&ErrorReport::new(error, None))?;
+                    }
                     self.shown += &fault.diagnostic(&self.lines).show(self.source, self.colors, self.columns);
                     self.shown.push('\n');
-                    self.first = Some(fault);
+                    self.first.get_or_insert(fault);
                     break;
                 }
             }
@@ -635,7 +639,7 @@ impl<'a> Linter<'a> {
     }
 
     fn violation(&mut self, error: Error, frame: &Frame<'_>) -> io::Result<()> {
-        let line = (!error.is_truncated()).then_some(frame.line);
+        let line = frame.line.filter(|_| !error.is_truncated());
         self.counts[0] += 1;
         if self.json {
             self.violations.push(&ErrorReport::new(&error, line))?;
@@ -657,7 +661,7 @@ impl<'a> Linter<'a> {
             }
         }
         let text = crate::diagnostic::head(frame.bytes).to_vec();
-        self.first.get_or_insert(Fault::Stream { error, line, text });
+        self.first.get_or_insert(Fault::Stream { error, line, text, note: None });
         Ok(())
     }
 
@@ -739,7 +743,7 @@ impl<'a> Linter<'a> {
     }
 
     fn finish(&mut self, partial: bool) -> io::Result<()> {
-        let nowhere = Frame { bytes: &[], line: 0 };
+        let nowhere = Frame { bytes: &[], line: None };
         let expanded = self.expander.finish();
         self.expanded(&nowhere)?;
         self.judge(expanded, &nowhere)?;

@@ -1,8 +1,13 @@
 //! Shows what an AG-UI stream says, and whether it may.
 //!
 //! Without arguments it plays a recorded run. With files, or `-` for standard input, it reads
-//! recordings in any of the usual forms and shows them, judges them, or turns them into JSON:
-//! `inspect --help`.
+//! recordings in any of the usual forms and shows them, judges them, or turns them into JSON; with
+//! the address of an agent it runs that: `inspect --help`.
+//!
+//! ```sh
+//! cargo run --example inspect
+//! cargo run --example inspect --features full -- http://127.0.0.1:8000/agent --message "Hello"
+//! ```
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
@@ -10,12 +15,14 @@ use std::time::Duration;
 
 use ag_ui_stream::machine::Strictness;
 use ag_ui_stream::snapshot::Snapshot;
-use clap::{Parser, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 mod diagnostic;
 mod input;
 mod lint;
+#[cfg(feature = "reqwest")]
+mod live;
 mod render;
 mod report;
 mod run;
@@ -39,11 +46,12 @@ Shows what an AG-UI stream says, and whether it may.
 
 Reads JSON Lines, a JSON array of events, an object with a `stream` array (and perhaps history in \
 `input.messages` and `input.state`) or a capture of server-sent events, told apart by content. \
-Without FILES it plays a recorded run.";
+For the address of an agent, http://…, it runs the agent and shows what comes as it comes. \
+Without any of these it plays a recorded run.";
 
 const AFTER: &str = "\
 Exit codes: 0 every recording completed (a run that failed with RUN_ERROR is a completed recording); \
-1 a violation; 2 an input that cannot be read; 3 a recording that ends without the terminal event of \
+1 a violation; 2 an input that cannot be read, an agent that cannot be run, a run that cannot be recorded; 3 a recording that ends without the terminal event of \
 its run. Of several recordings the worst counts: 2, then 1, then 3.
 
 --json prints, for each input, one object on a line:
@@ -62,7 +70,8 @@ the outcome is failed. With --lint there are also `violations` and `lints`.";
 #[command(name = "inspect", about = ABOUT, after_help = AFTER, max_term_width = 100)]
 #[allow(clippy::struct_excessive_bools, reason = "they are switches")]
 struct Cli {
-    /// Recordings; `-` is standard input.
+    /// Recordings, addresses of agents; `-` is standard input.
+    #[arg(value_name = "FILE|URL")]
     files: Vec<String>,
 
     /// Print one JSON object a line for each input.
@@ -102,14 +111,77 @@ struct Cli {
     #[arg(long)]
     no_delay: bool,
 
-    /// Play recordings by their timestamps, this many times as fast. The recorded run is played
-    /// anyway.
+    /// Play recordings in their time, this many times as fast: that of --record, or else of their
+    /// timestamps. The recorded run is played anyway.
     #[arg(long, value_name = "FACTOR")]
     speed: Option<f64>,
 
     /// When to use colours.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: When,
+
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+/// What an agent is run with.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Running an agent")]
+struct RunOptions {
+    /// What to say to the agent: a user message behind those of --history or --input. Without any
+    /// of the three it is "Hello".
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+
+    /// The input of the run, as JSON; `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "history")]
+    input: Option<String>,
+
+    /// A header of the request: "Name: value". May be given several times.
+    #[arg(long = "header", value_name = "HEADER")]
+    headers: Vec<String>,
+
+    /// A bearer token for the request.
+    #[arg(long, value_name = "TOKEN", env = "AG_UI_TOKEN", hide_env_values = true)]
+    bearer: Option<String>,
+
+    /// Write the run to a file as it comes, with its times.
+    #[arg(long, value_name = "FILE")]
+    record: Option<String>,
+}
+
+impl RunOptions {
+    /// The options that only make sense with an agent to run.
+    fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.message.is_some(), "--message"),
+            (self.input.is_some(), "--input"),
+            (!self.headers.is_empty(), "--header"),
+            (self.record.is_some(), "--record"),
+        ];
+        given.into_iter().find_map(|(given, name)| given.then_some(name))
+    }
+}
+
+fn is_url(source: &str) -> bool {
+    let scheme = source.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https"))
+}
+
+/// A recording, or an agent that is about to be run.
+fn open(cli: &Cli, settings: &Settings, source: &str) -> Result<Input, Unreadable> {
+    if !is_url(source) {
+        return Input::open(source);
+    }
+    #[cfg(feature = "reqwest")]
+    return live::run(source, &cli.run, settings);
+    #[cfg(not(feature = "reqwest"))]
+    {
+        let _ = (cli, settings);
+        let message =
+            format!("this tool is built without a client: cargo run --example inspect --features reqwest -- {source}");
+        Err(Unreadable { what: "run the agent", ..Unreadable::new(message) })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -162,15 +234,38 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
     if let Some(name) = &cli.explain {
         return explain(name);
     }
+    let agents = cli.files.iter().filter(|source| is_url(source)).count();
+    if let Some(option) = cli.run.given().filter(|_| agents == 0) {
+        say(&format!("inspect: {option} is for the run of an agent, and there is no address of one\n"));
+        return Ok(Outcome::Unreadable);
+    }
+    if cli.run.record.is_some() && agents > 1 {
+        say("inspect: --record is for one run, and there are several agents\n");
+        return Ok(Outcome::Unreadable);
+    }
     let mut worst = Outcome::Completed;
     let mut out = BufWriter::new(io::stdout().lock());
     let demo = cli.files.is_empty().then(|| (DEMO_NAME, Input::of(DEMO)));
-    let files = cli.files.iter().map(|path| (path.as_str(), Input::open(path)));
+    let files = cli.files.iter().map(|path| (path.as_str(), open(cli, &settings, path)));
     for (source, input) in demo.into_iter().chain(files) {
         let outcome = match input {
-            Ok(input) if cli.lint => lint(cli, &settings, source, input, &mut out)?,
-            Ok(input) if cli.json || cli.events || cli.messages => write_json(cli, &settings, source, input, &mut out)?,
-            Ok(input) => show(cli, &settings, source, input, &mut out)?,
+            Ok(mut input) => {
+                let outcome = match () {
+                    () if cli.lint => lint(cli, &settings, source, &mut input, &mut out)?,
+                    () if cli.json || cli.events || cli.messages => {
+                        write_json(cli, &settings, source, &mut input, &mut out)?
+                    }
+                    () => show(cli, &settings, source, &mut input, &mut out)?,
+                };
+                match input.close() {
+                    Some(complaint) => {
+                        out.flush()?;
+                        say(&format!("inspect: {}\n", text::one_line(&complaint)));
+                        outcome.max(Outcome::Unreadable)
+                    }
+                    None => outcome,
+                }
+            }
             Err(error) => unreadable(cli, source, error, &mut out)?,
         };
         worst = worst.max(outcome);
@@ -199,15 +294,15 @@ fn explain(name: &str) -> io::Result<Outcome> {
 }
 
 /// Every fault of a recording, and what is suspect.
-fn lint(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mut impl Write) -> io::Result<Outcome> {
-    let history = match settings.history_of(&mut input) {
+fn lint(cli: &Cli, settings: &Settings, source: &str, input: &mut Input, out: &mut impl Write) -> io::Result<Outcome> {
+    let history = match settings.history_of(input) {
         Ok(history) => history,
         Err(error) => return unreadable(cli, source, error, out),
     };
     let terminal = io::stdout().is_terminal();
-    let bar = progress_bar(&input, true);
+    let bar = progress_bar(input, true);
     let linter = Linter::new(settings, history, source, cli.json, cli.color.on(terminal), width());
-    let outcome = linter.run(&mut input, out, |input, out, shown| {
+    let outcome = linter.run(input, out, |input, out, shown| {
         bar.set_position(input.progress().0);
         if shown.is_empty() {
             return Ok(());
@@ -215,7 +310,7 @@ fn lint(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mu
         // The bar steps aside for what is written.
         bar.suspend(|| {
             out.write_all(shown.as_bytes())?;
-            if terminal { out.flush() } else { Ok(()) }
+            if terminal || input.is_drained() { out.flush() } else { Ok(()) }
         })
     })?;
     bar.finish_and_clear();
@@ -238,21 +333,24 @@ fn write_json(
     cli: &Cli,
     settings: &Settings,
     source: &str,
-    mut input: Input,
+    input: &mut Input,
     out: &mut impl Write,
 ) -> io::Result<Outcome> {
-    let history = match settings.history_of(&mut input) {
+    let history = match settings.history_of(input) {
         Ok(history) => history,
         Err(error) => return unreadable(cli, source, error, out),
     };
-    let bar = progress_bar(&input, !cli.events || !io::stdout().is_terminal());
+    let bar = progress_bar(input, !cli.events || !io::stdout().is_terminal());
     let mut lines = Lines::default();
     let mut report = Report::new();
     let mut pipeline = settings.pipeline(history);
-    let fault = run::run(&mut input, &mut pipeline, &mut lines, |update, input| {
+    let fault = run::run(input, &mut pipeline, &mut lines, |update, input| {
         bar.set_position(input.progress().0);
         match (update.event(), update.warning()) {
-            (Some(event), _) if cli.events => report::write_line(out, event),
+            (Some(event), _) if cli.events => {
+                report::write_line(out, event)?;
+                if input.is_drained() { out.flush() } else { Ok(()) }
+            }
             (Some(event), _) if cli.json => report.events.push(event),
             (_, Some(warning)) if cli.json => report.warnings.push(&report::WarningReport::new(warning)),
             _ => Ok(()),
@@ -273,23 +371,28 @@ fn write_json(
 }
 
 /// A recording as people read it.
-fn show(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mut impl Write) -> io::Result<Outcome> {
-    let history = match settings.history_of(&mut input) {
+fn show(cli: &Cli, settings: &Settings, source: &str, input: &mut Input, out: &mut impl Write) -> io::Result<Outcome> {
+    let history = match settings.history_of(input) {
         Ok(history) => history,
         Err(error) => return unreadable(cli, source, error, out),
     };
     let terminal = io::stdout().is_terminal();
     let screen = Screen::new(out, terminal, cli.color.on(terminal));
     let speed = cli.speed.or(cli.files.is_empty().then_some(1.0)).filter(|_| terminal && !cli.no_delay);
+    // What is live comes in its own time.
+    let speed = speed.filter(|_| !input.is_live());
     let mut player = Player { speed, last: None };
     let mut lines = Lines::default();
-    let bar = progress_bar(&input, !terminal);
+    let bar = progress_bar(input, !terminal);
     let mut pipeline = settings.pipeline(history);
     let mut renderer = Renderer::new(screen, pipeline.snapshot().clone());
     let name = if source == "-" { "standard input" } else { source };
-    renderer.title(name)?;
+    renderer.title(name, input.is_live())?;
+    if input.is_drained() {
+        renderer.paint_now()?;
+    }
     let mut shown = None;
-    let fault = run::run(&mut input, &mut pipeline, &mut lines, |update, input| {
+    let fault = run::run(input, &mut pipeline, &mut lines, |update, input| {
         let (read, size) = input.progress();
         bar.set_position(read);
         let percent = size.filter(|size| *size > LONG).map(|size| read.saturating_mul(100) / size);
@@ -297,11 +400,13 @@ fn show(cli: &Cli, settings: &Settings, source: &str, mut input: Input, out: &mu
             renderer.set_status(percent.map(|percent| format!("{percent} %")));
             shown = percent;
         }
-        if let Some(wait) = player.wait_for(update.event().and_then(|event| event.base().timestamp)) {
+        let stamp = || update.event().and_then(|event| event.base().timestamp);
+        if let Some(wait) = player.wait_for(input.came_at().or_else(stamp)) {
             renderer.paint()?;
             std::thread::sleep(wait);
         }
-        renderer.update(&update)
+        renderer.update(&update)?;
+        if input.is_drained() { renderer.paint_now() } else { Ok(()) }
     })?;
     bar.finish_and_clear();
     let outcome = fault.as_ref().map_or(Outcome::Completed, Fault::outcome);

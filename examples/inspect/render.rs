@@ -70,6 +70,8 @@ struct Pending {
 pub(crate) struct Renderer<W> {
     screen: Screen<W>,
     before: Snapshot,
+    /// It is no recording: an agent is run.
+    live: bool,
     lanes: HashMap<SubagentRunId, Lane>,
     next_lane: u64,
     items: HashMap<(Kind, String), BlockId>,
@@ -88,6 +90,7 @@ impl<W: Write> Renderer<W> {
         Self {
             screen,
             before,
+            live: false,
             lanes: HashMap::new(),
             next_lane: 1,
             items: HashMap::new(),
@@ -101,13 +104,21 @@ impl<W: Write> Renderer<W> {
         }
     }
 
-    /// The name of a recording, and the conversation that was there before it.
-    pub(crate) fn title(&mut self, source: &str) -> io::Result<()> {
+    /// The name of a recording, and the conversation that was there before it. What an agent was
+    /// `asked` just now is shown.
+    pub(crate) fn title(&mut self, source: &str, asked: bool) -> io::Result<()> {
+        self.live = asked;
         self.rule(BOLD, &[text::one_line(source).into_owned()])?;
-        let held = self.before.messages().len();
+        let before = self.before.clone();
+        let held = before.messages().len();
+        let asked = before.messages().iter().next_back().filter(|message| asked && message.role() == Role::User);
+        let held = held - usize::from(asked.is_some());
         if held > 0 {
             let look = self.line_look("history", None, DIM);
             self.screen.line(look, &text::count(held, "message", "messages"));
+        }
+        if let Some(message) = asked {
+            self.whole_message(message);
         }
         Ok(())
     }
@@ -121,6 +132,11 @@ impl<W: Write> Renderer<W> {
     /// Draws everything that came so far.
     pub(crate) fn paint(&mut self) -> io::Result<()> {
         self.screen.paint()
+    }
+
+    /// The same, for somebody to see now: nothing may follow for a while.
+    pub(crate) fn paint_now(&mut self) -> io::Result<()> {
+        self.screen.paint_now()
     }
 
     /// Shows an event or a warning.
@@ -567,9 +583,9 @@ impl<W: Write> Renderer<W> {
             Outcome::Completed => (GREEN, "completed"),
             Outcome::Truncated => (RED, "truncated: this is no success"),
             Outcome::Failed => (RED, "rejected"),
-            Outcome::Unreadable => (RED, "cannot be read"),
+            Outcome::Unreadable => (RED, if self.live { "could not be run" } else { "cannot be read" }),
         };
-        rows.push(("recording", style, word.to_owned()));
+        rows.push((if self.live { "agent" } else { "recording" }, style, word.to_owned()));
         for run in after.runs() {
             rows.push(("run", outcome_style(run), run_line(run)));
         }

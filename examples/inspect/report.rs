@@ -72,13 +72,9 @@ impl ErrorReport {
     fn of(fault: &Fault) -> Self {
         match fault {
             Fault::Stream { error, line, .. } => Self::new(error, *line),
-            Fault::Input(unreadable) => Self {
-                rule: None,
-                event: None,
-                r#type: None,
-                message: format!("cannot read the input: {}", unreadable.message),
-                line: unreadable.line,
-            },
+            Fault::Input(unreadable) => {
+                Self { rule: None, event: None, r#type: None, message: unreadable.title(), line: unreadable.line }
+            }
         }
     }
 }

@@ -50,12 +50,27 @@ pub(crate) enum Fault {
         line: Option<u64>,
         /// The event, or the beginning of it.
         text: Vec<u8>,
+        /// What else there is to say.
+        note: Option<String>,
     },
     /// The input is.
     Input(Unreadable),
 }
 
 impl Fault {
+    /// An input that cannot be read further, and what the pipeline says about its end: what was
+    /// running is cut off, and what had ended stays as it was (R8a).
+    pub(crate) fn of_input(unreadable: Unreadable, finished: Result<(), Error>) -> Self {
+        match (finished, unreadable.cut_by) {
+            (Err(Error::Truncated(mut truncated)), Some(by)) => {
+                truncated.by = by;
+                let error = Error::Truncated(truncated);
+                Fault::Stream { error, line: None, text: Vec::new(), note: Some(unreadable.message) }
+            }
+            _ => Fault::Input(unreadable),
+        }
+    }
+
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Fault::Stream { error, .. } if error.is_truncated() => Outcome::Truncated,
@@ -66,11 +81,15 @@ impl Fault {
 
     pub(crate) fn diagnostic(&self, lines: &Lines) -> Diagnostic {
         match self {
-            Fault::Stream { error, line, text } => Diagnostic::of_error(error, *line, text, lines),
+            Fault::Stream { error, line, text, note } => {
+                let mut diagnostic = Diagnostic::of_error(error, *line, text, lines);
+                diagnostic.notes.splice(0..0, note.clone());
+                diagnostic
+            }
             Fault::Input(unreadable) => Diagnostic {
                 level: Level::Error,
                 code: None,
-                title: format!("cannot read the input: {}", unreadable.message),
+                title: unreadable.title(),
                 event: None,
                 line: unreadable.line,
                 text: Vec::new(),
@@ -118,7 +137,7 @@ impl Settings {
             None => Ok(self.history.clone()),
             Some(json) => self
                 .read_history(&json)
-                .map_err(|error| Unreadable { message: format!("its `input`: {}", error.message), line: error.line }),
+                .map_err(|error| Unreadable { message: format!("its `input`: {}", error.message), ..error }),
         }
     }
 
@@ -175,15 +194,11 @@ pub(crate) fn run(
 ) -> io::Result<Option<Fault>> {
     loop {
         let fault = match input.next() {
-            Err(unreadable) => {
-                // What was running is cut off, whatever there is to say about it.
-                let _ = pipeline.finish();
-                Some(Fault::Input(unreadable))
-            }
+            Err(unreadable) => Some(Fault::of_input(unreadable, pipeline.finish())),
             Ok(Next::End { partial }) => {
                 let finished = pipeline.finish();
                 let error = if partial { Some(cut_within_an_event(finished, lines.events())) } else { finished.err() };
-                error.map(|error| Fault::Stream { error, line: None, text: Vec::new() })
+                error.map(|error| Fault::Stream { error, line: None, text: Vec::new(), note: None })
             }
             Ok(Next::Event(frame)) => {
                 lines.add(frame.line);
@@ -199,7 +214,7 @@ pub(crate) fn run(
                         continue;
                     }
                     Err(error) => {
-                        Some(Fault::Stream { error, line: Some(frame.line), text: head(frame.bytes).to_vec() })
+                        Some(Fault::Stream { error, line: frame.line, text: head(frame.bytes).to_vec(), note: None })
                     }
                 }
             }
@@ -242,8 +257,13 @@ impl Lines {
         self.events
     }
 
-    /// The next event begins on this line.
-    pub(crate) fn add(&mut self, line: u64) {
+    /// The next event begins on this line; `None` where there are no lines.
+    pub(crate) fn add(&mut self, line: Option<u64>) {
+        let Some(line) = line else {
+            self.end = self.end.or(Some(self.events));
+            self.events += 1;
+            return;
+        };
         let step = line - self.last.min(line);
         let full = self.stretches.len() >= Self::STRETCHES;
         match self.stretches.last_mut() {
@@ -276,12 +296,14 @@ mod tests {
         let mut lines = Lines::default();
         let of: Vec<u64> = (1..100).chain((100..130).step_by(3)).chain([200, 200, 200, 207, 300]).collect();
         for line in &of {
-            lines.add(*line);
+            lines.add(Some(*line));
         }
         for (event, line) in (0..).zip(&of) {
             assert_eq!(lines.of(event), Some(*line), "{event}");
         }
         assert_eq!(lines.of(of.len() as u64), None);
+        lines.add(None);
+        assert_eq!((lines.of(of.len() as u64), lines.events()), (None, of.len() as u64 + 1));
         assert!(lines.stretches.len() < 8, "{:?}", lines.stretches);
     }
 

@@ -214,6 +214,12 @@ impl<W: Write> Screen<W> {
         self.status = status;
     }
 
+    /// Draws what has changed, for somebody to see now: nothing may follow for a while.
+    pub(crate) fn paint_now(&mut self) -> io::Result<()> {
+        self.paint()?;
+        self.out.flush()
+    }
+
     /// Draws what has changed; on a terminal, unless that was done just now. Without one, what is
     /// written must not depend on the time.
     pub(crate) fn paint_soon(&mut self) -> io::Result<()> {

@@ -30,6 +30,8 @@ mod format;
 mod json_lines;
 #[cfg(feature = "protobuf")]
 mod protobuf;
+#[cfg(feature = "record")]
+pub(crate) mod recording;
 #[cfg(feature = "sse")]
 mod sse;
 #[cfg(any(feature = "sse", feature = "json-lines"))]

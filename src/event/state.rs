@@ -75,6 +75,11 @@ impl JsonPatch {
         cx.removed.is_empty().then_some(patch)
     }
 
+    /// A patch of operations that have no other members.
+    pub(crate) fn from_operations(operations: Vec<PatchOperation>) -> Self {
+        Self { operations, others: BTreeMap::new() }
+    }
+
     pub(crate) fn as_slice(&self) -> &[PatchOperation] {
         &self.operations
     }

@@ -69,6 +69,16 @@ struct Live {
 }
 
 impl Live {
+    /// Adds to what the latest run has open, and gives the item a number.
+    fn open_item(&mut self, rest: &mut Rest, item: OpenItem) -> u64 {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        if let Some(run) = latest_run(rest) {
+            run.open.insert(seq, item);
+        }
+        seq
+    }
+
     /// Forgets what is scoped to the run (rule R6). Done when one ends, so that no table outlives
     /// its run, and when one begins.
     fn forget_run(&mut self) {
@@ -332,20 +342,15 @@ impl Assembler {
     }
 
     fn run(&mut self) -> Option<&mut Run> {
-        let runs = &mut self.rest().runs;
-        let key = runs.last_key()?;
-        runs.get_key_mut(key).map(Arc::make_mut)
+        latest_run(self.rest())
     }
 
     // ---- open items -------------------------------------------------------------------------
 
     fn open_item(&mut self, kind: SubjectKind, id: &Id, owner: Option<&SubagentRunId>, since: u64) -> u64 {
-        let seq = self.live.next_seq;
-        self.live.next_seq += 1;
-        if let Some(run) = self.run() {
-            run.open.insert(seq, OpenItem { kind, id: id.clone(), owner: owner.cloned(), since });
-        }
-        seq
+        let Self { snapshot, live, .. } = self;
+        let rest = Arc::make_mut(&mut Arc::make_mut(&mut snapshot.0).rest);
+        live.open_item(rest, OpenItem { kind, id: id.clone(), owner: owner.cloned(), since })
     }
 
     fn close_item(&mut self, seq: u64) {
@@ -371,12 +376,12 @@ impl Assembler {
 
     fn start_text(&mut self, event: &TextMessageStartEvent, warnings: &mut Warnings) -> Change {
         let id = &event.message_id;
-        let is_new = self.snapshot.0.rest.index.get(id.id()).is_none();
-        let mut target = if is_new { None } else { self.held_text(id) };
+        if let Some(key) = self.start_new_text(event, warnings.event) {
+            return Change { messages: MessageChange::One(key), run: true, ..Change::default() };
+        }
+        let mut target = self.held_text(id);
         let mut created = false;
-        if is_new {
-            (target, created) = (Some(append_hot(self.inner(), new_text_message(event))), true);
-        } else if target.is_none() {
+        if target.is_none() {
             match self.held(id).map(class_of) {
                 Some(Class::Activity) => warnings.add(
                     Rule::A4,
@@ -409,6 +414,28 @@ impl Assembler {
             event.base.metadata.as_ref(),
             warnings.event,
         )
+    }
+
+    /// Opens the message at the end, where it is about to grow, unless one of its id is held.
+    fn start_new_text(&mut self, event: &TextMessageStartEvent, since: u64) -> Option<u64> {
+        let Self { snapshot, live, .. } = self;
+        let (id, owner) = (event.message_id.id(), &event.subagent_run_id);
+        let inner = Arc::make_mut(&mut snapshot.0);
+        let key = inner.messages.next_key();
+        let rest = Arc::make_mut(&mut inner.rest);
+        if !rest.index.insert_first(id, key) {
+            return None;
+        }
+        let item = OpenItem { kind: SubjectKind::TextMessage, id: id.clone(), owner: owner.clone(), since };
+        let seq = live.open_item(rest, item);
+        inner.cool();
+        inner.messages.push_at(key, Entry::placeholder());
+        let (_, entry) =
+            inner.hot.insert((key, Entry { message: new_text_message(event), status: ItemStatus::Streaming }));
+        merge_metadata(entry.message.metadata_mut(), event.base.metadata.as_ref());
+        live.text.insert(id.clone(), OpenMessage { target: Some(key), seq, track: Track::default() });
+        live.last_grown = Some(key);
+        Some(key)
     }
 
     fn start_reasoning(
@@ -482,13 +509,16 @@ impl Assembler {
 
     fn close_message(&mut self, open: Option<OpenMessage>, metadata: Option<&Metadata>) -> Change {
         let Some(open) = open else { return Change::default() };
-        self.close_item(open.seq);
+        let inner = self.inner();
+        if let Some(run) = latest_run(Arc::make_mut(&mut inner.rest)) {
+            run.open.remove(open.seq);
+        }
         let Some(key) = open.target else { return Change { run: true, ..Change::default() } };
-        if let Some(entry) = self.entry_mut(key) {
+        if let Some(entry) = inner.entry_mut(key) {
             entry.status = ItemStatus::Complete;
             merge_metadata(entry.message.metadata_mut(), metadata);
         }
-        self.inner().cool_one(key);
+        inner.cool_one(key);
         Change { messages: MessageChange::One(key), run: true, ..Change::default() }
     }
 
@@ -1341,13 +1371,8 @@ fn append(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
     key
 }
 
-/// Puts a message without tool calls at the end, where it is about to grow.
-fn append_hot(inner: &mut Inner, message: Message) -> u64 {
-    inner.cool();
-    let key = inner.messages.push(Entry::placeholder());
-    Arc::make_mut(&mut inner.rest).index.insert_first(message.id().id(), key);
-    inner.hot = Some((key, Entry { message, status: ItemStatus::Streaming }));
-    key
+fn latest_run(rest: &mut Rest) -> Option<&mut Run> {
+    rest.runs.last_mut().map(Arc::make_mut)
 }
 
 fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {

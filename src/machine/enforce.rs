@@ -15,7 +15,7 @@ use crate::warning::Warning;
 use crate::wire::decode::{Context, Fault, Reject};
 use crate::wire::node::{Lone, Node};
 use crate::wire::raw::{Body, RawEvent};
-use crate::wire::{excerpt, fast};
+use crate::wire::{excerpt, fast, open};
 
 /// Reads raw events and holds them to the schema: what is unknown is removed with a warning, what
 /// is malformed is fatal (rules E1 to E11).
@@ -84,7 +84,9 @@ impl Enforcer {
     #[inline]
     fn read_text(&mut self, text: &str, index: u64) -> Result<(), Error> {
         self.check_len(text.len(), index)?;
-        if let Some(event) = fast::read(text, &mut self.cx.interner) {
+        let depth = self.limits.depth();
+        let interner = &mut self.cx.interner;
+        if let Some(event) = fast::read(text, interner).or_else(|| open::read(text, depth, interner)) {
             self.ready.push_back(Item::Event(Indexed::new(event, index)));
             return Ok(());
         }
@@ -96,6 +98,14 @@ impl Enforcer {
     #[inline]
     pub(crate) fn read_fields<'a>(&self, text: &'a str, fields: &mut fast::Fields<'a>) -> bool {
         text.len() <= self.limits.max_event_bytes && self.ready.is_empty() && fields.read(text)
+    }
+
+    /// The event, if it is one that the other fast path reads; not queued either.
+    pub(crate) fn read_open(&mut self, text: &str) -> Option<Event> {
+        if text.len() > self.limits.max_event_bytes || !self.ready.is_empty() {
+            return None;
+        }
+        open::read(text, self.limits.depth(), &mut self.cx.interner)
     }
 
     /// Counts an input event that was read in place, and gives its index.

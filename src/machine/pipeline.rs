@@ -220,6 +220,10 @@ impl Intake {
                 return self.accept(Indexed::new(event, index), sink);
             }
         }
+        if let Some(event) = self.enforcer.read_open(text) {
+            let index = self.enforcer.count();
+            return self.accept(Indexed::new(event, index), sink);
+        }
         if self.compat.is_some() && needs_translation(text) {
             return self.translate(Raw::Text(text.to_owned()), self.enforcer.events(), sink);
         }

@@ -54,18 +54,21 @@ impl<V: Clone> Index<V> {
         self.tree.insert(key, (id, value));
     }
 
-    /// Sets the value of an id that has none; the first one stands.
-    pub(crate) fn insert_first(&mut self, id: &Id, value: V) {
+    /// Sets the value of an id that has none, and says whether that is so; the first one stands.
+    pub(crate) fn insert_first(&mut self, id: &Id, value: V) -> bool {
         // Its own key is free as a rule, so it is taken first and given back where it was not.
         let hash = id.hash_value();
-        let Some(held) = self.tree.insert(hash, (id.clone(), value.clone())) else { return };
+        let Some(held) = self.tree.insert(hash, (id.clone(), value.clone())) else { return true };
         let is_same = held.0 == *id;
         self.tree.insert(hash, held);
-        if !is_same {
-            if let Err(key) = self.find(hash, id.as_str()) {
-                self.tree.insert(key, (id.clone(), value));
-            }
+        if is_same {
+            return false;
         }
+        let place = self.find(hash, id.as_str());
+        if let Err(key) = place {
+            self.tree.insert(key, (id.clone(), value));
+        }
+        place.is_err()
     }
 }
 
@@ -78,8 +81,8 @@ mod tests {
         let mut index = Index::new();
         let ids: Vec<Id> = ["a", "b", "c"].iter().map(|text| Id::with_hash(text, u64::MAX)).collect();
         for (at, id) in ids.iter().enumerate() {
-            index.insert_first(id, at);
-            index.insert_first(id, 9);
+            assert!(index.insert_first(id, at));
+            assert!(!index.insert_first(id, 9));
         }
         assert_eq!(ids.iter().map(|id| index.get(id).copied()).collect::<Vec<_>>(), [Some(0), Some(1), Some(2)]);
         index.insert(ids[1].clone(), 7);

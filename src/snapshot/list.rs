@@ -303,6 +303,17 @@ impl<T: Clone> Tree<T> {
         }
     }
 
+    /// The value of the largest key, to change. O(log n); copies as [`get_mut`](Self::get_mut) does.
+    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
+        let mut node = self.root.as_mut()?;
+        loop {
+            match Arc::make_mut(node) {
+                Node::Leaf(entries) => return entries.last_mut().map(|entry| &mut entry.1),
+                Node::Branch(children) => node = &mut children.last_mut()?.node,
+            }
+        }
+    }
+
     /// Sets the value of `key` and returns the one it had. O(log n).
     ///
     /// Without clones it allocates only where a node grows or is split.
@@ -559,10 +570,6 @@ impl<T> List<T> {
     }
 
     /// The values in order with their keys. O(1) each, amortized.
-    pub(crate) fn last_key(&self) -> Option<u64> {
-        self.tree.last_key()
-    }
-
     pub(crate) fn iter_keys(&self) -> Entries<'_, T> {
         self.tree.iter()
     }
@@ -574,13 +581,28 @@ impl<T: Clone> List<T> {
         self.tree.get_mut(key)
     }
 
-    /// Appends a value and returns its key. O(log n).
+    /// The last value, to change. O(log n); copies the path to it if clones are held.
+    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
+        self.tree.last_mut()
+    }
+
+    /// The key of the value that is pushed next. O(log n).
     ///
     /// The keys last for 2^32 pushes, which no memory holds.
+    pub(crate) fn next_key(&self) -> u64 {
+        self.tree.last_key().unwrap_or(0).saturating_add(SPACING)
+    }
+
+    /// Appends a value and returns its key. O(log n).
     pub(crate) fn push(&mut self, value: T) -> u64 {
-        let key = self.tree.last_key().unwrap_or(0).saturating_add(SPACING);
-        self.tree.insert(key, value);
+        let key = self.next_key();
+        self.push_at(key, value);
         key
+    }
+
+    /// Appends a value under a key that [`next_key`](Self::next_key) gave. O(log n).
+    pub(crate) fn push_at(&mut self, key: u64, value: T) {
+        self.tree.insert(key, value);
     }
 
     /// Puts a value right behind that of `key`; behind `0` it becomes the first.

@@ -1,6 +1,10 @@
 use futures::stream::Stream;
 
 use super::{Decode, Encode, ItemInput};
+#[cfg(feature = "record")]
+use super::{Replayed, Timing};
+#[cfg(feature = "record")]
+use crate::agent::{AgentError, BoxError};
 #[cfg(feature = "json-lines")]
 use crate::codec::JsonLinesDecoder;
 #[cfg(feature = "protobuf")]
@@ -9,6 +13,8 @@ use crate::codec::ProtobufDecoder;
 use crate::codec::SseDecoder;
 use crate::codec::{Encoder, Format};
 use crate::error::Error;
+#[cfg(feature = "record")]
+use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::wire::RawItem;
 
@@ -22,6 +28,7 @@ use crate::wire::RawItem;
 /// | `json_lines` | JSON Lines |
 /// | `protobuf` | length-prefixed protobuf (rule T2) |
 /// | [`decode`](ByteStreamExt::decode) | what a decoder of your own options reads |
+/// | `replay` | a recording, in its time |
 ///
 /// Each gives [`RawItem`]s, for [`updates`](super::EventStreamExt::updates) or any other stage
 /// that takes raw events.
@@ -97,6 +104,67 @@ pub trait ByteStreamExt: Stream {
         D: Machine<B, Output = RawItem>,
     {
         giving::<RawItem, E, _>(Decode::new(self, decoder))
+    }
+
+    /// A recording in, its raw events out, each in its time.
+    ///
+    /// In: a [recording](crate::record), a capture of server-sent events, JSON Lines or a JSON array
+    /// of events, told apart by the first byte; a leading byte order mark is ignored. Out, in order:
+    /// each event as [`Raw::Bytes`](crate::Raw::Bytes), exactly the text that was recorded.
+    ///
+    /// # Ending
+    /// With the source, and with an error that the recorded run ended with. A recording that broke
+    /// off between two events ends as its run did not: verification finds it truncated (rule R8).
+    ///
+    /// # Errors
+    /// [`Error::Source`] with the source's own error, or with the one that was recorded
+    /// ([`RecordedError`](crate::record::RecordedError)); [`Error::Truncated`] where the recording,
+    /// or what it recorded, ends within an event (rule T1a); [`Error::LimitExceeded`];
+    /// [`Error::Malformed`] (rule E9) for an array that is none.
+    ///
+    /// # Cost
+    /// Each byte is looked at once and copied once. One event is held, and the events of one piece.
+    /// Where `timestamp`s tell the time, one more pass over each event.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing, and the time goes on.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::record::Timing;
+    /// use ag_ui_stream::stream::pieces;
+    /// use ag_ui_stream::{ByteStreamExt, EventStreamExt};
+    /// use futures::StreamExt;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// // As well a `tokio::fs::File`.
+    /// let file = &b": ag-ui-recording 1\n\n: +2.500000s\ndata: {\"type\":\"RUN_ERROR\",\"message\":\"overloaded\"}\n\n"[..];
+    /// let began = tokio::time::Instant::now();
+    /// let mut events = pieces(file).replay(Timing::original()).events();
+    /// assert!(events.next().await.unwrap().is_ok());
+    /// assert_eq!(began.elapsed().as_millis(), 2500);
+    /// # }
+    /// ```
+    #[cfg(feature = "record")]
+    fn replay<B, E>(self, timing: Timing) -> Replayed<Self>
+    where
+        Self: Stream<Item = Result<B, E>> + Sized,
+        B: AsRef<[u8]>,
+        E: Into<BoxError>,
+    {
+        self.replay_with(timing, Limits::default())
+    }
+
+    /// [`replay`](ByteStreamExt::replay) with other bounds.
+    #[cfg(feature = "record")]
+    fn replay_with<B, E>(self, timing: Timing, limits: Limits) -> Replayed<Self>
+    where
+        Self: Stream<Item = Result<B, E>> + Sized,
+        B: AsRef<[u8]>,
+        E: Into<BoxError>,
+    {
+        giving::<RawItem, AgentError, _>(Replayed::new(self, timing, limits))
     }
 }
 

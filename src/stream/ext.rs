@@ -3,6 +3,8 @@ use futures::stream::Stream;
 use super::{
     Assemble, Compat, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, Through, Updates, Verify,
 };
+#[cfg(feature = "record")]
+use super::{Record, Recordable};
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
@@ -27,6 +29,7 @@ fn giving<T, E, S: Stream<Item = Result<T, Error<E>>>>(stream: S) -> S {
 /// | [`events`](EventStreamExt::events) | the events, verified and expanded |
 /// | [`items`](EventStreamExt::items) | the same with the warnings, in order |
 /// | [`split_updates`](EventStreamExt::split_updates) | two streams for two tasks: events and snapshots |
+/// | `record`, of the feature of that name | the same raw events, written to a file as they go by |
 ///
 /// Or the stages one by one, with any middleware between them: a stage behind the first takes what
 /// the one before gives, and does not wrap its error again ([`ItemInput`]).
@@ -296,6 +299,65 @@ pub trait EventStreamExt: Stream {
         Self::Item: RawInput,
     {
         giving::<Item, <Self::Item as RawInput>::Error, _>(Items::new(self, machine))
+    }
+
+    /// The same stream, written to a file or any other writer as it goes by.
+    ///
+    /// In: raw events, or items ([`Recordable`]). Out: the same, unchanged. Written, in the format
+    /// that [`record`](crate::record) describes: each event as the text that it came as, with the
+    /// time since this call; warnings, as comments; how the source ended.
+    ///
+    /// Before the other stages it records what came, and the replay is judged anew; behind
+    /// [`items`](EventStreamExt::items) it records what the application saw.
+    ///
+    /// 1. An item comes, and is written; the writer may keep the stream waiting.
+    /// 2. The item is given. So what was given is with the writer.
+    /// 3. While the source keeps the stream waiting, the writer is flushed.
+    /// 4. At the end of the source, and before its error is given, the writer is closed.
+    ///
+    /// One write is made for an event, so a writer needs no buffer around it. Who drops the stream
+    /// before its end leaves to the writer what becomes of the bytes that it has taken:
+    /// [`Record::finish`] sees to them.
+    ///
+    /// # Ending
+    /// With the source; an error of the source is the last item.
+    ///
+    /// # Errors
+    /// The source's only. An error of the writer ends the recording and not the run: it is logged
+    /// through `tracing`, and [`Record::error`] and [`Record::finish`] tell of it.
+    ///
+    /// # Cost
+    /// One copy of each event; a JSON text is not looked into but for its line ends.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing, and nothing is written twice.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::EventStreamExt;
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let source = stream::iter([r#"{"type":"RUN_ERROR","message":"overloaded"}"#]);
+    /// // As well a `tokio::fs::File`.
+    /// let mut file = Vec::new();
+    /// let events: Vec<_> = source.record(&mut file).events().try_collect().await?;
+    /// assert_eq!(events.len(), 1);
+    ///
+    /// let file = String::from_utf8(file).unwrap();
+    /// assert!(file.contains("data: {\"type\":\"RUN_ERROR\",\"message\":\"overloaded\"}\n"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "record")]
+    fn record<W>(self, writer: W) -> Record<Self, W>
+    where
+        Self: Sized,
+        Self::Item: Recordable,
+        W: tokio::io::AsyncWrite,
+    {
+        Record::new(self, writer, tokio::time::Instant::now())
     }
 
     /// Raw events in; out come two streams that two tasks can own, of the events and of the

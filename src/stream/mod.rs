@@ -113,10 +113,18 @@ mod keep_alive;
 mod only;
 #[cfg(feature = "__codec")]
 mod pieces;
+#[cfg(feature = "record")]
+mod record;
+#[cfg(feature = "record")]
+mod recordable;
+#[cfg(feature = "record")]
+mod replayed;
 mod snapshots;
 mod split;
 mod staged;
 mod through;
+#[cfg(feature = "record")]
+mod timing;
 mod updates;
 mod verify;
 
@@ -138,11 +146,19 @@ pub use items::Items;
 pub use keep_alive::KeepAlive;
 #[cfg(feature = "__codec")]
 pub use pieces::{Pieces, pieces};
+#[cfg(feature = "record")]
+pub use record::Record;
+#[cfg(feature = "record")]
+pub use recordable::Recordable;
+#[cfg(feature = "record")]
+pub use replayed::Replayed;
 pub use snapshots::Snapshots;
 pub use split::{
     DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };
 pub use through::Through;
+#[cfg(feature = "record")]
+pub use timing::Timing;
 pub use updates::Updates;
 pub use verify::Verify;
 

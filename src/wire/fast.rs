@@ -128,13 +128,7 @@ impl<'a> Fields<'a> {
                     None
                 }
                 TIMESTAMP => {
-                    if !matches!(scanner.peek(), Some(b'-' | b'0'..=b'9')) {
-                        return None;
-                    }
-                    self.timestamp = scanner.number().ok()?.parse().ok()?;
-                    if self.timestamp.unsigned_abs() >= 1 << 53 {
-                        return None;
-                    }
+                    self.timestamp = scanner.safe_integer()?;
                     None
                 }
                 TYPE => Some(&mut self.event_type),

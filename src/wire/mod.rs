@@ -3,6 +3,7 @@
 pub(crate) mod decode;
 pub(crate) mod fast;
 pub(crate) mod node;
+pub(crate) mod open;
 pub(crate) mod raw;
 pub(crate) mod scan;
 mod short;

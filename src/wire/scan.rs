@@ -100,6 +100,15 @@ impl<'a> Scanner<'a> {
         Ok(self.slice(start, self.at))
     }
 
+    /// An integer within ±(2^53-1), written as one.
+    pub(crate) fn safe_integer(&mut self) -> Option<i64> {
+        if !matches!(self.peek(), Some(b'-' | b'0'..=b'9')) {
+            return None;
+        }
+        let value: i64 = self.number().ok()?.parse().ok()?;
+        (value.unsigned_abs() < 1 << 53).then_some(value)
+    }
+
     fn digits(&mut self) -> usize {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {

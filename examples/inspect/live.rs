@@ -1,0 +1,184 @@
+//! An agent that is run, event by event.
+
+use std::io::Read;
+use std::pin::Pin;
+
+#[cfg(feature = "record")]
+use ag_ui_stream::AgentExt;
+use ag_ui_stream::client::{HttpAgent, HttpError};
+use ag_ui_stream::message::UserMessage;
+use ag_ui_stream::{Agent, AgentError, Error, IdGenerator, RandomIds, Raw, RawEventStream, RawItem, RunAgentInput};
+use futures::TryStreamExt;
+use tokio::runtime::Runtime;
+use tokio::signal::ctrl_c;
+
+use crate::RunOptions;
+use crate::input::{Input, Source, Unreadable};
+use crate::run::Settings;
+
+/// The agent at an address, with the input of its run. It is run when its first event is asked for.
+pub(crate) fn run(url: &str, options: &RunOptions, settings: &Settings) -> Result<Input, Unreadable> {
+    if url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")) {
+        return Err(cannot_run("this tool is built without TLS; give it an http:// address, of a proxy say"));
+    }
+    let mut builder = HttpAgent::builder(url);
+    for header in &options.headers {
+        let Some((name, value)) = header.split_once(':') else {
+            return Err(cannot_run(format!("no header: {header:?}; one is like \"Name: value\"")));
+        };
+        builder = builder.header(name.trim(), value.trim());
+    }
+    if let Some(token) = &options.bearer {
+        builder = builder.bearer(token);
+    }
+    let agent = builder.build().map_err(|error| unreadable(&error))?;
+    let input = input_of(options, settings)?;
+    let history = serde_json::to_vec(&input).map_err(|error| Unreadable::new(error.to_string()))?;
+    let agent: Box<dyn Agent> = match &options.record {
+        None => Box::new(agent),
+        #[cfg(feature = "record")]
+        Some(path) => {
+            let path = path.clone();
+            Box::new(agent.record(move |_: &RunAgentInput| tokio::fs::File::create(path.clone())))
+        }
+        #[cfg(not(feature = "record"))]
+        Some(path) => {
+            return Err(cannot_run(format!(
+                "this tool is built without the feature that records: \
+                 cargo run --example inspect --features full -- {url} --record {path}"
+            )));
+        }
+    };
+    let interrupt = Box::pin(async {
+        // Where the system has no such signal to give, none will come.
+        if ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let live = Live { runtime, interrupt, agent, input: Some(input), events: None, complaint: None };
+    Ok(Input::live(Box::new(live), history))
+}
+
+/// What the command line asks for.
+fn input_of(options: &RunOptions, settings: &Settings) -> Result<RunAgentInput, Unreadable> {
+    let mut ids = RandomIds::new();
+    let mut input = match &options.input {
+        None => {
+            let history = settings.history.clone();
+            let mut input = RunAgentInput::new(ids.next_id(), ids.next_id(), history.messages);
+            input.state = history.state;
+            input
+        }
+        Some(path) => {
+            let json = if path == "-" {
+                let mut json = Vec::new();
+                std::io::stdin().read_to_end(&mut json).map(|_| json)
+            } else {
+                std::fs::read(path)
+            };
+            let cannot = |error: &dyn std::fmt::Display| cannot_run(format!("the input in {path}: {error}"));
+            let json = json.map_err(|error| cannot(&error))?;
+            RunAgentInput::from_slice(&json).map_err(|error| cannot(&error))?.0
+        }
+    };
+    let hello = || (options.input.is_none() && input.messages.is_empty()).then(|| "Hello".to_owned());
+    if let Some(text) = options.message.clone().or_else(hello) {
+        input.messages.push(UserMessage::new(ids.next_id(), text.as_str()).into());
+    }
+    Ok(input)
+}
+
+struct Live {
+    runtime: Runtime,
+    /// Done when somebody has seen enough.
+    interrupt: Pin<Box<dyn Future<Output = ()>>>,
+    agent: Box<dyn Agent>,
+    /// `None` once the run has begun.
+    input: Option<RunAgentInput>,
+    events: Option<RawEventStream>,
+    complaint: Option<String>,
+}
+
+impl Source for Live {
+    fn next(&mut self, frame: &mut Vec<u8>) -> Result<bool, Unreadable> {
+        let Self { runtime, interrupt, agent, input, events, .. } = self;
+        let next = runtime.block_on(async {
+            let next = async {
+                if let Some(input) = input.take() {
+                    *events = Some(agent.run(input).await.map_err(Error::Source)?);
+                }
+                match events {
+                    Some(events) => events.try_next().await,
+                    None => Ok(None),
+                }
+            };
+            tokio::select! {
+                next = next => next,
+                () = interrupt => Err(Error::Source(HttpError::Aborted.into())),
+            }
+        });
+        let raw = match next {
+            Ok(Some(RawItem::Event { raw, .. })) => raw,
+            // The decoder tolerates nothing, so that it has nothing to warn about.
+            Ok(Some(_)) => return self.next(frame),
+            Ok(None) => return Ok(false),
+            #[cfg(feature = "record")]
+            Err(Error::Source(error)) if events.is_some() && is_of_recording(&error) => {
+                self.complaint = Some(unreadable(&error).message);
+                return Ok(false);
+            }
+            Err(error) => return Err(cut_off(&error)),
+        };
+        *frame = match raw {
+            Raw::Bytes(bytes) => bytes,
+            Raw::Text(text) => text.into_bytes(),
+            Raw::Value(value) => value.to_string().into_bytes(),
+            Raw::Event(event) => serde_json::to_vec(&event).map_err(|error| Unreadable::new(error.to_string()))?,
+            other => return Err(Unreadable::new(format!("no event: {other:?}"))),
+        };
+        Ok(true)
+    }
+
+    fn close(&mut self) -> Option<String> {
+        // What a recorder has written it has written.
+        self.events = None;
+        self.complaint.take()
+    }
+}
+
+/// What a recorder says behind the run: the run itself is none the worse for it.
+#[cfg(feature = "record")]
+fn is_of_recording(error: &AgentError) -> bool {
+    error.downcast_ref::<ag_ui_stream::record::RecordingFailed>().is_some()
+}
+
+/// What ended the run, where events may have come before.
+fn cut_off(error: &Error<AgentError>) -> Unreadable {
+    match error {
+        Error::Source(error) => {
+            let cut_by = error.downcast_ref::<HttpError>().and_then(HttpError::truncated_by);
+            Unreadable { cut_by, ..unreadable(error) }
+        }
+        Error::Truncated(truncated) => Unreadable { cut_by: Some(truncated.by), ..unreadable(error) },
+        other => unreadable(other),
+    }
+}
+
+/// An error with all its causes.
+fn unreadable(error: &dyn std::error::Error) -> Unreadable {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !message.ends_with(&more) {
+            message = format!("{message}: {more}");
+        }
+        cause = error.source();
+    }
+    cannot_run(message)
+}
+
+fn cannot_run(why: impl Into<String>) -> Unreadable {
+    Unreadable { what: "run the agent", ..Unreadable::new(why) }
+}
