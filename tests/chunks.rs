@@ -691,14 +691,38 @@ fn c8_an_explicit_event_for_a_chunked_item_ends_it_and_stands_alone() {
 
 #[test]
 fn c8_its_own_lane_and_that_of_the_item_end_in_the_order_they_opened() {
-    let start = json!({"type": "TEXT_MESSAGE_START", "messageId": "m"});
+    let end = json!({"type": "TEXT_MESSAGE_END", "messageId": "m"});
     for (first, second) in [(by("s", text("m", "")), call("c", "")), (call("c", ""), by("s", text("m", "")))] {
-        let items = expand(&[first.clone(), second, start.clone()]);
-        let ends: Vec<_> = items.iter().map(line).filter(|line| line.contains("END")).collect();
+        let items = expand(&[first.clone(), second, end.clone()]);
+        let mut ends: Vec<_> = items.iter().map(line).filter(|line| line.contains("END")).collect();
+        assert_eq!(ends.pop().as_deref(), Some("text END m"), "the event itself");
         let expected = ["text END m by s", "call END c"];
         let expected = if first["type"] == "TOOL_CALL_CHUNK" { [expected[1], expected[0]] } else { expected };
         assert_eq!(ends, expected);
-        assert_eq!(line(items.last().unwrap()), "text START m");
+    }
+}
+
+#[test]
+fn c8_an_explicit_start_for_a_chunked_item_of_another_lane_meets_it_open() {
+    let starts = [
+        json!({"type": "TEXT_MESSAGE_START", "messageId": "i"}),
+        json!({"type": "TOOL_CALL_START", "toolCallId": "i", "toolCallName": "find"}),
+        json!({"type": "REASONING_MESSAGE_START", "messageId": "i", "role": "reasoning"}),
+    ];
+    for ((first, ..), start) in each_kind().into_iter().zip(starts) {
+        for (first, start) in [(by("s", first.clone()), start.clone()), (first.clone(), by("s", start.clone()))] {
+            let error = verify(&[run_started(), first, start.clone()]).unwrap_err();
+            assert_eq!((error.rule(), error.event_index()), (Some(Rule::S2), Some(2)), "{error}");
+            let Error::Violation(violation) = error else { panic!() };
+            assert!(matches!(violation.history, History::Open { since: 1, .. }), "{violation}");
+        }
+        // Within its lane it ends the chunks (C6), and what they made is opened again (S5).
+        let owned = |events: [Value; 2]| events.map(|event| by("s", event));
+        for [first, start] in [[first.clone(), start.clone()], owned([first, start])] {
+            let items = expand(&[run_started(), first, start.clone()]);
+            assert!(line(&items[items.len() - 2]).contains("END i"), "{items:?}");
+            assert_eq!(items.last().and_then(Item::event).unwrap().event_type().as_str(), start["type"]);
+        }
     }
 }
 
@@ -1106,7 +1130,7 @@ fn spell(lanes: &[Vec<Plan>], choices: &[(prop::sample::Index, u8)]) -> (Vec<Val
         let event = |part: &str| with(json!({"type": format!("{family}_{part}"), id_key: id}), owner.clone());
         let more = match (plan.kind, plan.named) {
             (0, true) => json!({"role": "user", "name": "Ana"}),
-            (1, true) => json!({"toolCallName": "find", "parentMessageId": "p"}),
+            (1, true) => json!({"toolCallName": "find", "parentMessageId": format!("p{lane}")}),
             (1, false) => json!({"toolCallName": "find"}),
             _ => json!({}),
         };

@@ -228,8 +228,16 @@ fn o3_owners_outlive_their_items() {
 fn o3_a_result_sets_the_owner_of_its_message() {
     for owner in OWNERS {
         assert_eq!(owner_of_message([owner.sends(call_result("m", "c"))]), owner.name);
-        // Outright, as the reference does.
-        assert_eq!(owner_of_message([by("b", call_result("m", "c")), owner.sends(call_result("m", "d"))]), owner.name);
+        // The first writer wins: under the id of another message it is one of its own (A10).
+        assert_eq!(owner_of_message([by("b", call_result("m", "c")), owner.sends(call_result("m", "d"))]), B.name);
+    }
+    for (owner, executor) in MISMATCHES.into_iter().chain([(A, PARENT), (EMPTY, PARENT)]) {
+        accepts_in_run([
+            owner.sends(text_start("m")),
+            executor.sends(call_result("m", "c")),
+            owner.sends(text_content("m")),
+            owner.sends(text_end("m")),
+        ]);
     }
     // It says nothing about the call.
     accepts_in_run([by("a", call_result("m", "c")), by("b", call_start("c")), by("b", call_end("c"))]);
@@ -284,6 +292,38 @@ fn o4_an_untagged_call_inherits_the_owner_of_its_message() {
     // A reasoning message or an activity of that id is no message.
     assert_eq!(owner_of_call([by("a", thought_start("m")), call_of("m", "c")]), PARENT.name);
     assert_eq!(owner_of_call([by("a", activity_snapshot("m")), call_of("m", "c")]), PARENT.name);
+}
+
+#[test]
+fn o4_a_message_that_a_call_makes_is_whose_the_call_is() {
+    let message = (subject(SubjectKind::TextMessage, "m"), known(1, A.tag));
+    let first = by("a", call_of("m", "b"));
+    let expected = foreign_call(2, A, B, History::NeverOpened, message.clone());
+    assert_eq!(violation_in_run([first.clone(), by("b", call_of("m", "c"))]), expected);
+    let expected = mismatch(Rule::O2, 2, EventType::TextMessageStart, A, B).about(message.0, message.1);
+    assert_eq!(violation_in_run([first.clone(), by("b", text_start("m"))]), expected);
+    assert_eq!(owner_of_message([first.clone()]), A.name);
+    assert_eq!(owner_of_call([first.clone(), call_of("m", "c")]), A.name);
+    accepts_in_run([
+        first,
+        call_end("b"),
+        by("a", text_start("m")),
+        text_end("m"),
+        by("a", call_of("m", "c")),
+        call_end("c"),
+    ]);
+    // A call without a tag does not say whose the message is.
+    for owner in OWNERS {
+        accepts_in_run([call_of("m", "b"), call_end("b"), owner.sends(text_start("m")), text_end("m")]);
+    }
+    // Nor does one that gets a message of its own, as a thought and an activity carry no calls.
+    for other in [vec![by("a", thought_start("m")), thought_end("m")], vec![by("a", activity_snapshot("m"))]] {
+        let events = [by("a", call_of("m", "c")), call_end("c"), by("b", text_start("m")), text_end("m")];
+        accepts_in_run(other.into_iter().chain(events));
+    }
+    // A span is no message.
+    let span = [by("b", reasoning_start("m")), by("a", call_of("m", "c")), by("b", text_start("m"))];
+    assert_eq!(violation_in_run(span).rule, Rule::O2);
 }
 
 #[test]

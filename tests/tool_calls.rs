@@ -65,6 +65,38 @@ fn a3_the_message_of_a_call_whose_id_is_a_thought_s_takes_the_text_under_that_id
 }
 
 #[test]
+fn a3_a_call_without_a_parent_does_not_go_on_another_message_of_its_id() {
+    // S1: a message and a tool call may share an id.
+    let events = || [text("x", "hi"), call("x", "{}")];
+    let assembled = assemble_run(events().concat());
+    assert_eq!(assembled.messages(), [assistant("x", "hi"), caller("x", &[("x", "{}")])]);
+    assert_eq!(assembled.warned(), []);
+    // So the call of one subagent does not come under the message of another.
+    let [answer, call] = events().map(Vec::from);
+    let owned = |owner: &'static str| move |event| by(owner, event);
+    let assembled = assemble_run(answer.into_iter().map(owned("a")).chain(call.into_iter().map(owned("b"))));
+    assert_eq!(assembled.messages(), [by("a", assistant("x", "hi")), by("b", caller("x", &[("x", "{}")]))]);
+}
+
+#[test]
+fn a12_a_call_goes_on_the_answer_beside_a_thought_of_its_id() {
+    for events in
+        [[reasoning("m", "hm"), text("m", "hi")], [text("m", "hi"), reasoning("m", "hm")]].map(|all| all.concat())
+    {
+        let thought_first = events[0]["type"] == "REASONING_MESSAGE_START";
+        let calls = [under("m", call_start("a")), call_end("a"), under("m", call_start("b")), call_end("b")];
+        let assembled = assemble_run(events.into_iter().chain(calls));
+        let answer = with(caller("m", &[("a", ""), ("b", "")]), json!({"content": "hi"}));
+        let mut expected = [reasoned("m", "hm"), answer];
+        if !thought_first {
+            expected.reverse();
+        }
+        assert_eq!(assembled.messages(), expected);
+        assert_eq!(assembled.warned().iter().map(|(rule, _)| *rule).collect::<Vec<_>>(), [Rule::A12]);
+    }
+}
+
+#[test]
 fn a3_a_call_that_is_held_goes_on_in_its_place() {
     let mut events = in_run(call("c", "{\"a\":").into_iter().chain(text("m", "x")));
     // With another parent, in the same run and in the next.

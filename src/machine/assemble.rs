@@ -578,6 +578,12 @@ impl Assembler {
         self.held_as(id, Class::Text).or_else(|| self.live.twins.get(&Twin::Text(id.id().clone())).copied())
     }
 
+    /// The assistant message that this id names.
+    fn held_assistant(&self, id: &MessageId) -> Option<u64> {
+        let key = self.held_text(id)?;
+        matches!(self.snapshot.0.entry(key)?.message, Message::Assistant(_)).then_some(key)
+    }
+
     /// The message that reasoning under this id belongs to.
     fn held_reasoning(&self, id: &MessageId) -> Option<u64> {
         self.held_as(id, Class::Reasoning).or_else(|| self.live.twins.get(&Twin::Reasoning(id.id().clone())).copied())
@@ -627,29 +633,27 @@ impl Assembler {
         let mut call =
             ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
-        let own = MessageId::from_id(event.tool_call_id.id().clone());
-        let parent = match &event.parent_message_id {
+        let own = || MessageId::from_id(event.tool_call_id.id().clone());
+        // An answer beside a thought of its id is what the parent names (A12).
+        let held = event.parent_message_id.as_ref().and_then(|parent| self.held_assistant(parent));
+        let id = match &event.parent_message_id {
             Some(parent) => match self.held(parent) {
-                Some(Message::Assistant(_)) | None => parent.clone(),
-                Some(other) => {
+                Some(other) if held.is_none() => {
                     let message = format!(
                         "{:?} is a {} message: the call gets a message of its own",
                         excerpt(parent.as_str()),
                         other.role()
                     );
                     warnings.add(Rule::A3, "/parentMessageId", message);
-                    own
+                    own()
                 }
+                _ => parent.clone(),
             },
-            None => own,
-        };
-        let held = match self.held(&parent) {
-            Some(Message::Assistant(_)) => self.snapshot.0.rest.index.get(parent.id()).copied(),
-            _ => None,
+            None => own(),
         };
         let inner = self.inner();
         let message = held.unwrap_or_else(|| {
-            let mut message = AssistantMessage::new(parent);
+            let mut message = AssistantMessage::new(id);
             message.subagent_run_id = event.subagent_run_id.clone();
             append(inner, message.into(), ItemStatus::Complete)
         });

@@ -193,7 +193,6 @@ enum Reach<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    Start,
     Content,
     End,
 }
@@ -268,7 +267,6 @@ impl Expander {
             Reach::Item(kind, item, part, owner) => {
                 self.close_for(kind, item, owner, origin);
                 match part {
-                    Part::Start => {}
                     Part::Content => self.mend(&mut indexed, halves, origin),
                     Part::End => self.give_up_half(kind, item, origin),
                 }
@@ -573,26 +571,17 @@ impl<'a> Reach<'a> {
             | Event::ReasoningEncryptedValue(_)
             | Event::SubagentStarted(_) => Reach::Aside,
 
-            Event::TextMessageStart(event) => {
-                Reach::Item(Kind::Text, event.message_id.id(), Part::Start, event.subagent_run_id.as_ref())
-            }
             Event::TextMessageContent(event) => {
                 Reach::Item(Kind::Text, event.message_id.id(), Part::Content, event.subagent_run_id.as_ref())
             }
             Event::TextMessageEnd(event) => {
                 Reach::Item(Kind::Text, event.message_id.id(), Part::End, event.subagent_run_id.as_ref())
             }
-            Event::ToolCallStart(event) => {
-                Reach::Item(Kind::Tool, event.tool_call_id.id(), Part::Start, event.subagent_run_id.as_ref())
-            }
             Event::ToolCallArgs(event) => {
                 Reach::Item(Kind::Tool, event.tool_call_id.id(), Part::Content, event.subagent_run_id.as_ref())
             }
             Event::ToolCallEnd(event) => {
                 Reach::Item(Kind::Tool, event.tool_call_id.id(), Part::End, event.subagent_run_id.as_ref())
-            }
-            Event::ReasoningMessageStart(event) => {
-                Reach::Item(Kind::Reasoning, event.message_id.id(), Part::Start, event.subagent_run_id.as_ref())
             }
             Event::ReasoningMessageContent(event) => {
                 Reach::Item(Kind::Reasoning, event.message_id.id(), Part::Content, event.subagent_run_id.as_ref())
@@ -601,7 +590,11 @@ impl<'a> Reach<'a> {
                 Reach::Item(Kind::Reasoning, event.message_id.id(), Part::End, event.subagent_run_id.as_ref())
             }
 
-            Event::ToolCallResult(_)
+            // A START meets the item of another lane open (S2).
+            Event::TextMessageStart(_)
+            | Event::ToolCallStart(_)
+            | Event::ReasoningMessageStart(_)
+            | Event::ToolCallResult(_)
             | Event::StateSnapshot(_)
             | Event::StateDelta(_)
             | Event::Custom(_)

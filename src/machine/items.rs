@@ -157,7 +157,9 @@ impl Items {
                 Ok(())
             }
             Event::ToolCallResult(e) => {
-                self.messages.name(&e.message_id, e.subagent_run_id.as_ref(), true, place.index);
+                // A10: under the id of another message it is a message of its own, and takes
+                // nothing away from that one.
+                self.messages.name(&e.message_id, e.subagent_run_id.as_ref(), false, place.index);
                 Ok(())
             }
             Event::MessagesSnapshot(e) => {
@@ -218,7 +220,20 @@ impl Items {
         if let Some(call) = self.calls.claim(&event.tool_call_id, owner) {
             self.tally.open(&mut call.life, place);
         }
+        // A3: a message that nobody spoke of is made by its first call, and is then whose that call
+        // is. Without a tag the call does not say.
+        if let (Some(parent), Some(_)) = (&event.parent_message_id, tag) {
+            if !self.is_other_than_text(parent) {
+                self.messages.name(parent, tag, false, place.index);
+            }
+        }
         Ok(())
+    }
+
+    /// Whether this is the id of a reasoning message or of an activity, which carry no calls.
+    fn is_other_than_text(&self, id: &MessageId) -> bool {
+        let thought = self.reasoning.get(id).map(|entry| entry.life.of(SubjectKind::ReasoningMessage));
+        thought.is_some_and(|life| life != Life::Never) || self.activities.get(id).is_some()
     }
 
     fn start_step(&mut self, owner: Option<&SubagentRunId>, name: &str, place: Place) -> Result<(), Error> {

@@ -265,16 +265,16 @@ impl Model {
             self.started.push(id.to_owned());
         }
         let came = self.call(id).unwrap_or_else(|| {
-            let mut parent = event["parentMessageId"].as_str().unwrap_or(id);
-            let role = |model: &Self, id: &str| model.first(id).map(|held| text(&held.message, "role").to_owned());
-            if event["parentMessageId"].is_string() && role(self, parent).is_some_and(|role| role != "assistant") {
-                self.warned.push((Rule::A3, 0));
-                parent = id;
-            }
-            let came = match role(self, parent).as_deref() {
-                Some("assistant") => self.first(parent).unwrap().came,
-                _ => self.push(owned(json!({"id": parent, "role": "assistant"}), event)),
-            };
+            // Only a parent that is named can be held; a call's own message is always made.
+            let named = event["parentMessageId"].as_str();
+            let held = named.and_then(|parent| self.target(Class::Text, parent));
+            let held = held.filter(|came| text(self.at(*came), "role") == "assistant");
+            let came = held.unwrap_or_else(|| {
+                let taken = named.is_some_and(|parent| self.first(parent).is_some());
+                self.warned.extend(taken.then_some((Rule::A3, 0)));
+                let made = named.filter(|_| !taken).unwrap_or(id);
+                self.push(owned(json!({"id": made, "role": "assistant"}), event))
+            });
             let call =
                 json!({"id": id, "type": "function", "function": {"name": event["toolCallName"], "arguments": ""}});
             let message = self.at(came).as_object_mut().unwrap();
