@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use ag_ui_stream::client::{HttpAgent, HttpError, reqwest};
 use ag_ui_stream::codec::Format;
@@ -93,18 +94,23 @@ async fn what_the_reference_serves_is_read_here() {
 
 /// Serves the events in a format, so many bytes at once.
 async fn serve(format: Format, size: usize) -> String {
-    async fn answer(State((format, size)): State<(Format, usize)>, body: Bytes) -> impl IntoResponse {
+    let body = stream::iter(events()).items().encode(format).try_concat().await.unwrap();
+    serve_bytes(format, body, size).await
+}
+
+async fn serve_bytes(format: Format, body: Vec<u8>, size: usize) -> String {
+    async fn answer(
+        State((format, answer, size)): State<(Format, Arc<Vec<u8>>, usize)>,
+        body: Bytes,
+    ) -> impl IntoResponse {
         let (input, warnings) = RunAgentInput::from_slice(&body).unwrap();
         assert_eq!((input.messages, &*warnings), (asked(), &[][..]));
-        let pieces = stream::iter(events()).items().encode(format).flat_map(move |piece| {
-            let piece = piece.unwrap();
-            stream::iter(piece.chunks(size).map(|bytes| Ok::<_, std::io::Error>(bytes.to_vec())).collect::<Vec<_>>())
-        });
-        ([(header::CONTENT_TYPE, format.media_type())], Body::from_stream(pieces))
+        let pieces: Vec<_> = answer.chunks(size).map(|bytes| Ok::<_, std::io::Error>(bytes.to_vec())).collect();
+        ([(header::CONTENT_TYPE, format.media_type())], Body::from_stream(stream::iter(pieces)))
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/agent", listener.local_addr().unwrap());
-    let router = Router::new().route("/agent", post(answer)).with_state((format, size));
+    let router = Router::new().route("/agent", post(answer)).with_state((format, Arc::new(body), size));
     tokio::spawn(async move { axum::serve(listener, router).await });
     url
 }
@@ -126,6 +132,26 @@ async fn what_is_served_here_the_reference_reads() {
             let held = tokio::task::spawn_blocking(move || node.ask("client.mjs", &question)).await.unwrap();
             assert_eq!(held, json!({"messages": messages, "state": state, "error": null}), "{format:?} {size}");
         }
+    }
+}
+
+/// Comments mean nothing, and an event on several lines is one event.
+#[cfg(feature = "record")]
+#[tokio::test(flavor = "multi_thread")]
+async fn t1_what_is_recorded_here_the_reference_reads() {
+    let Some(node) = node() else { return };
+    let (messages, state) = expected().await;
+    let mut recording = Vec::new();
+    let pretty = stream::iter(events()).map(|event| format!("{event:#}").replace('\n', "\r\n"));
+    pretty.record(&mut recording).for_each(|_| async {}).await;
+    let text = String::from_utf8(recording.clone()).unwrap();
+    assert!(text.contains("\n: +") && text.contains("\n: line-ends rnrn") && text.ends_with(" end\n\n"), "{text}");
+    for size in [7, 100_000] {
+        let url = serve_bytes(Format::Sse, recording.clone(), size).await;
+        let question = json!({"url": url, "messages": asked()});
+        let node = node.clone();
+        let held = tokio::task::spawn_blocking(move || node.ask("client.mjs", &question)).await.unwrap();
+        assert_eq!(held, json!({"messages": messages, "state": state, "error": null}), "{size}");
     }
 }
 

@@ -931,6 +931,9 @@ mod live {
         let (sent, _) = asked(&["--input", &file, "-m", "more"]);
         assert_eq!((&sent["messages"][0], &sent["messages"][1]["content"]), (&message, &json!("more")));
 
+        let file = write("empty", json!({"threadId": "t7", "runId": "r7", "messages": []}));
+        assert_eq!(asked(&["--input", &file]).0["messages"], json!([]));
+
         let history = write("history", json!({"messages": [message], "state": {"n": 2}}));
         let (sent, report) = asked(&["--history", &history, "-m", "more"]);
         assert_eq!((&sent["messages"][0], &sent["messages"][1]["content"]), (&message, &json!("more")));
