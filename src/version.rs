@@ -32,7 +32,8 @@ fn numerically(a: &str, b: &str) -> Ordering {
 }
 
 /// The version of the protocol that a peer is known to speak at most. Before AG-UI 1.0 that was the
-/// version of its packages.
+/// version of the project's npm packages. Those of PyPI counted on their own: a server with
+/// `ag-ui-protocol` 0.1.9 or older is one of [`LAST_WITHOUT_PARTS`](ProtocolVersion::LAST_WITHOUT_PARTS).
 ///
 /// # Examples
 /// ```

@@ -4,12 +4,15 @@
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ag_ui_stream::client::{HttpAgent, reqwest};
+use ag_ui_stream::client::{HttpAgent, HttpError, reqwest};
 use ag_ui_stream::codec::Format;
 use ag_ui_stream::message::{Message, UserMessage};
-use ag_ui_stream::{AgentExt, EncodeStreamExt, Event, EventStreamExt, RunAgentInput};
+use ag_ui_stream::{
+    Agent, AgentExt, EncodeStreamExt, Event, EventStreamExt, Item, Outgoing, ProtocolVersion, Rule, RunAgentInput,
+};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -25,7 +28,7 @@ mod support {
     pub mod interop;
 }
 
-use support::interop::{node, python};
+use support::interop::{node, old_python, python};
 
 /// A run with something of everything.
 fn events() -> Vec<Value> {
@@ -64,7 +67,7 @@ async fn expected() -> (Value, Value) {
     conversation(&agent).await
 }
 
-async fn conversation(agent: &dyn ag_ui_stream::Agent) -> (Value, Value) {
+async fn conversation(agent: &dyn Agent) -> (Value, Value) {
     let updates: Vec<_> =
         agent.updates(RunAgentInput::new("t", "r", asked())).await.unwrap().try_collect().await.unwrap();
     let snapshot = updates.last().unwrap().snapshot();
@@ -157,9 +160,11 @@ async fn what_python_serves_is_read_here() {
     let Some(python) = python() else { return };
     let server = python.serve("server.py", &json!(events()));
     let expected = expected().await;
-    for size in [1, 3, 7, 100_000] {
-        let agent = HttpAgent::new(format!("http://127.0.0.1:{}/{size}", server.port)).unwrap();
-        assert_eq!(conversation(&agent).await, expected, "{size}");
+    for lines in ["lf", "crlf", "cr", "busy"] {
+        for size in [1, 3, 7, 100_000] {
+            let agent = HttpAgent::new(format!("http://127.0.0.1:{}/{lines}/{size}", server.port)).unwrap();
+            assert_eq!(conversation(&agent).await, expected, "{lines} {size}");
+        }
     }
 }
 
@@ -197,12 +202,80 @@ async fn t4_python_accepts_the_input_that_is_sent_here() {
     let server = python.serve("server.py", &json!(events()));
     let url = format!("http://127.0.0.1:{}", server.port);
     for input in [RunAgentInput::new("t", "r", []), input()] {
-        let agent = HttpAgent::new(format!("{url}/100000")).unwrap();
-        let sent = ag_ui_stream::Outgoing::new().prepare(input.clone()).unwrap().0;
+        let agent = HttpAgent::new(format!("{url}/lf/100000")).unwrap();
+        let sent = Outgoing::new().prepare(input.clone()).unwrap().0;
         let events: Vec<_> = agent.events(input).await.unwrap().try_collect().await.unwrap();
         assert!(!events.is_empty());
         let read = reqwest::get(&url).await.unwrap().bytes().await.unwrap();
         assert_eq!(RunAgentInput::from_slice(&read).unwrap(), (sent, vec![]));
+    }
+}
+
+/// What a server from before AG-UI 1.0 says: thoughts have no ids, and there is no `protocolVersion`.
+fn old_events() -> Vec<Value> {
+    let mut events = events();
+    events.retain(|event| !event["type"].as_str().unwrap().starts_with("REASONING"));
+    events[0] = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
+    let thoughts = json!([
+        {"type": "THINKING_START", "title": "Apples"},
+        {"type": "THINKING_TEXT_MESSAGE_START"},
+        {"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "Zwölf Äpfel 🍎…"},
+        {"type": "THINKING_TEXT_MESSAGE_END"},
+        {"type": "THINKING_END"}
+    ]);
+    events.splice(2..2, thoughts.as_array().unwrap().clone());
+    events
+}
+
+#[tokio::test]
+async fn r11_b1_an_old_python_server_is_sent_what_it_accepts_and_understood() {
+    let Some(python) = old_python() else { return };
+    let server = python.serve("server.py", &json!(old_events()));
+    let url = format!("http://127.0.0.1:{}", server.port);
+    let mut asked = input();
+    asked.resume = None;
+    asked.messages.retain(|message| message.role().as_str() != "reasoning");
+    for size in [1, 100_000] {
+        let agent = || HttpAgent::builder(format!("{url}/lf/{size}"));
+        let agent_of_today = agent().build().unwrap();
+        let Err(HttpError::Status { status, .. }) = agent_of_today.start(asked.clone()).await else {
+            panic!("it knows parts of content and `protocolVersion`");
+        };
+        assert_eq!(status.as_u16(), 422);
+
+        let agent = agent().max_protocol_version(ProtocolVersion::LAST_WITHOUT_PARTS).build().unwrap();
+        let items: Vec<_> = agent.run(asked.clone()).await.unwrap().items().try_collect().await.unwrap();
+        let rules: BTreeSet<_> = items.iter().filter_map(Item::warning).map(|warning| warning.rule).collect();
+        assert_eq!(rules, BTreeSet::from([Rule::B1, Rule::R11]));
+        let sent = Outgoing::new().max_protocol_version(ProtocolVersion::LAST_WITHOUT_PARTS);
+        let sent = sent.prepare(asked.clone()).unwrap().0;
+        let read = reqwest::get(&url).await.unwrap().bytes().await.unwrap();
+        // It writes what is absent as null.
+        let read = without_nulls(serde_json::from_slice(&read).unwrap());
+        assert_eq!(read, without_nulls(json!(sent)));
+
+        let (messages, state) = conversation(&agent).await;
+        let (expected_messages, expected_state) = expected().await;
+        let contents = |messages: &Value| {
+            let messages = messages.as_array().unwrap();
+            messages.iter().map(|message| (message["role"].clone(), message["content"].clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(contents(&messages), contents(&expected_messages));
+        assert_eq!(state, expected_state);
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(
+            members
+                .into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key, without_nulls(value)))
+                .collect(),
+        ),
+        Value::Array(elements) => elements.into_iter().map(without_nulls).collect(),
+        scalar => scalar,
     }
 }
 

@@ -5,8 +5,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 use ag_ui_stream::{Outgoing, ProtocolVersion};
 use serde_json::{Value, json};
@@ -16,7 +14,7 @@ mod support {
     pub mod interop;
 }
 
-use support::interop::node;
+use support::interop::{files, fixture_inputs, node};
 
 /// Those that take text alone.
 const OLDEST: [&str; 2] = ["0.0.1", "0.0.39"];
@@ -37,42 +35,14 @@ const PEERS: [Option<&str>; 12] = [
     None,
 ];
 
-/// Every JSON file of a folder under `tests/data`, by name.
-fn files(folder: &str) -> Vec<(String, Value)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
-    let mut files: Vec<_> = fs::read_dir(&root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| (path.display().to_string(), path))
-        .filter_map(|(name, path)| Some((name, serde_json::from_str(&fs::read_to_string(path).unwrap()).ok()?)))
-        .collect();
-    files.sort_by(|one, other| one.0.cmp(&other.0));
-    assert!(!files.is_empty(), "{folder}");
-    files
-}
-
 fn of_messages(messages: Value) -> Value {
     json!({"threadId": "t", "runId": "r", "messages": messages})
 }
 
 /// The inputs of the fixtures and of the corpus, good and malformed, and all kinds of messages at once.
 fn inputs() -> Vec<(String, Value)> {
-    let mut inputs = Vec::new();
-    for verdict in ["valid", "invalid"] {
-        inputs.extend(files(&format!("fixtures/RunAgentInput/{verdict}")));
-        for definition in ["UserMessage", "ToolMessage", "Tool", "ResumeEntry"] {
-            for (name, part) in files(&format!("fixtures/{definition}/{verdict}")) {
-                let mut input = of_messages(json!([]));
-                let list = match definition {
-                    "Tool" => "tools",
-                    "ResumeEntry" => "resume",
-                    _ => "messages",
-                };
-                input[list] = json!([part]);
-                inputs.push((name, input));
-            }
-        }
-    }
+    let mut inputs = fixture_inputs("valid");
+    inputs.extend(fixture_inputs("invalid"));
     for (name, fixture) in files("conformance/streams") {
         if let Some(messages) = fixture.pointer("/input/messages") {
             inputs.push((name, of_messages(messages.clone())));

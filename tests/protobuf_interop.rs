@@ -6,8 +6,6 @@
 #![cfg(feature = "protobuf")]
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 use ag_ui_stream::codec::{Format, ProtobufDecoder};
 use ag_ui_stream::{Error, Event, EventType, Raw, RawItem};
@@ -18,40 +16,7 @@ mod support {
     pub mod interop;
 }
 
-use support::interop::node;
-
-/// Every valid event of the schema's fixtures, and some that carry more.
-fn events() -> Vec<(String, Value)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fixtures");
-    let mut events = Vec::new();
-    for definition in fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
-        let Ok(files) = fs::read_dir(definition.join("valid")) else { continue };
-        for file in files {
-            let path = file.unwrap().path();
-            let value: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-            let name = format!("{}", path.display());
-            let event = match definition.file_name().unwrap().to_str().unwrap() {
-                "Interrupt" => json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r",
-                                      "outcome": {"type": "interrupt", "interrupts": [value]}}),
-                "ResumeEntry" => input(json!({"threadId": "t", "runId": "r", "messages": [], "resume": [value]})),
-                "Tool" => input(json!({"threadId": "t", "runId": "r", "messages": [], "tools": [value]})),
-                "RunAgentInput" => input(value),
-                "UserMessage" | "ToolMessage" => json!({"type": "MESSAGES_SNAPSHOT", "messages": [value]}),
-                _ => value,
-            };
-            events.push((name, event));
-        }
-    }
-    events.sort_by(|one, other| one.0.cmp(&other.0));
-    assert!(events.len() > 100, "the fixtures are there");
-    let more: Vec<Value> = serde_json::from_str(include_str!("interop/events.json")).unwrap();
-    events.extend(more.into_iter().enumerate().map(|(index, event)| (format!("events.json {index}"), event)));
-    events
-}
-
-fn input(input: Value) -> Value {
-    json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r", "input": input})
-}
+use support::interop::{fixture_events, node, typed};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -60,12 +25,6 @@ fn hex(bytes: &[u8]) -> String {
 fn unhex(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2);
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-}
-
-fn typed(json: &Value) -> Event {
-    let (event, warnings) = Event::from_value(json).unwrap_or_else(|error| panic!("{error}: {json}"));
-    assert_eq!(warnings, [], "{json}");
-    event.unwrap()
 }
 
 fn decode(frame: &[u8]) -> Result<Vec<RawItem>, Error> {
@@ -116,7 +75,7 @@ fn in_protobuf(mut json: Value) -> Value {
 #[test]
 fn t2_every_event_is_read_as_the_reference_wrote_it_and_written_as_it_reads_it() {
     let Some(node) = node() else { return };
-    let events = events();
+    let events = fixture_events();
     let types: BTreeSet<_> = events.iter().map(|(_, event)| typed(event).event_type()).collect();
     assert_eq!(types.into_iter().collect::<Vec<_>>(), EventType::ALL);
 
@@ -192,8 +151,10 @@ fn damaged(message: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 #[test]
 fn t2_a_damaged_frame_is_never_read_as_anything_that_the_reference_does_not_read() {
     let Some(node) = node() else { return };
-    let messages: Vec<_> =
-        events().iter().map(|(_, event)| Format::Protobuf.encode(&typed(event)).unwrap()[4..].to_vec()).collect();
+    let messages: Vec<_> = fixture_events()
+        .iter()
+        .map(|(_, event)| Format::Protobuf.encode(&typed(event)).unwrap()[4..].to_vec())
+        .collect();
     let mut numbers = Numbers(1);
     let frames: Vec<_> = (0..10_000)
         .map(|_| {

@@ -1,19 +1,42 @@
 """Serves a stream as PyPI `ag-ui-protocol` writes it, over HTTP, cut at awkward places.
 
 Standard input: a JSON array of events. Standard output: the port, in one line. It runs until it is
-killed. POST /<size> answers with the events, that many bytes at once, if the body is an input that
-the package accepts; GET / gives the last input as the package writes it.
+killed. POST /<lines>/<size> answers with the events, that many bytes at once, if the body is an input
+that the package accepts; the lines end as the package ends them (`lf`), or as others might: `crlf`,
+`cr`, and `busy` with all three, comments and other fields. GET / gives the last input as the package
+writes it.
 """
 
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from ag_ui.core import Event, RunAgentInput
+from ag_ui.core import Event, RunAgentInput, events
 from ag_ui.encoder import EventEncoder
 from pydantic import TypeAdapter, ValidationError
 
-EVENTS = [TypeAdapter(Event).validate_python(event) for event in json.load(sys.stdin)]
+
+def event(value):
+    # Version 0.1.9 has models for `THINKING_*` that are not among its events.
+    for model in vars(events).values():
+        if isinstance(model, type) and issubclass(model, events.BaseEvent):
+            if f"EventType.{value['type']}:" in repr(model.model_fields["type"].annotation):
+                return model.model_validate(value)
+    return TypeAdapter(Event).validate_python(value)
+
+
+EVENTS = [event(value) for value in json.load(sys.stdin)]
+
+
+def lines(kind, texts):
+    """What the package wrote, with other line ends."""
+    if kind == "busy":
+        before = ["", ": keep-alive\n\n", "retry: 5\r", "id: 7\r\n", "event: message\n", ":\r\n\r\n", "datum: no\n"]
+        ends = ["\n", "\r\n", "\r"]
+        return [
+            before[at % len(before)] + text.replace("\n", ends[at % len(ends)]) for at, text in enumerate(texts)
+        ]
+    return [text.replace("\n", {"lf": "\n", "crlf": "\r\n", "cr": "\r"}[kind]) for text in texts]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -31,8 +54,9 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(422, "text/plain", [str(error).encode()])
             return
         encoder = EventEncoder(accept=self.headers["accept"])
-        size = int(self.path[1:])
-        stream = b"".join(encoder.encode(event).encode() for event in EVENTS)
+        _, kind, size = self.path.split("/")
+        size = int(size)
+        stream = "".join(lines(kind, [encoder.encode(event) for event in EVENTS])).encode()
         self.answer(200, encoder.get_content_type(), (stream[at : at + size] for at in range(0, len(stream), size)))
 
     def answer(self, status, content_type, pieces):
