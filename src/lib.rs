@@ -51,6 +51,7 @@
 //! - `tracing` (default): every warning is also logged, target `ag_ui_stream`.
 //! - `sse`, `json-lines`, `protobuf`: the bindings, decoded and encoded.
 //! - `reqwest`: [`HttpAgent`](client::HttpAgent), a client for agents behind HTTP; brings `sse`.
+//! - `websocket`: [`WebSocketAgent`](client::WebSocketAgent), a client for agents behind WebSocket.
 //! - `record`: runs written to a file while they stream, and replayed in their own time; brings
 //!   `sse` and `json-lines`.
 //! - `full`: all of them.
@@ -63,7 +64,7 @@
 #[macro_use]
 mod macros;
 
-#[cfg(feature = "reqwest")]
+#[cfg(any(feature = "reqwest", feature = "websocket"))]
 pub mod client;
 #[cfg(feature = "__codec")]
 pub mod codec;
@@ -111,10 +112,12 @@ pub use rule::Rule;
 /// The type of a delta: text that needs no allocation while it is short. Re-exported from `smol_str`.
 #[doc(no_inline)]
 pub use smol_str::SmolStr;
+#[cfg(all(feature = "stream", feature = "__format"))]
+pub use stream::ByteStreamExt;
+#[cfg(all(feature = "stream", feature = "__codec"))]
+pub use stream::EncodeStreamExt;
 #[cfg(feature = "stream")]
 pub use stream::EventStreamExt;
-#[cfg(all(feature = "stream", feature = "__codec"))]
-pub use stream::{ByteStreamExt, EncodeStreamExt};
 pub use version::{InvalidVersion, PROTOCOL_VERSION, ProtocolVersion};
 pub use warning::Warning;
 pub use wire::{Raw, RawEvent, RawItem};

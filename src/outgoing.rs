@@ -66,7 +66,7 @@ impl Outgoing {
     }
 
     /// The version that the peer speaks at most.
-    #[cfg(feature = "reqwest")]
+    #[cfg(any(feature = "reqwest", feature = "websocket"))]
     pub(crate) fn peer(self) -> ProtocolVersion {
         self.peer
     }

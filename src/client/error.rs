@@ -6,6 +6,9 @@ use core::time::Duration;
 
 use reqwest::StatusCode;
 
+use super::body::Unsendable;
+use super::excerpt::write_excerpt;
+use super::guard::Cuts;
 use crate::agent::{AgentError, BoxError};
 use crate::error::{Malformed, TruncatedBy};
 
@@ -149,14 +152,6 @@ impl fmt::Display for HttpError {
     }
 }
 
-/// Enough of the body to know it by; all of the excerpt is in the field.
-fn write_excerpt(f: &mut fmt::Formatter<'_>, excerpt: &str) -> fmt::Result {
-    match excerpt.trim() {
-        "" => Ok(()),
-        excerpt => write!(f, ": {:?}", crate::wire::excerpt(excerpt, 200)),
-    }
-}
-
 impl StdError for HttpError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
@@ -174,6 +169,30 @@ impl StdError for HttpError {
             | HttpError::NoEvent(_)
             | HttpError::Deadline(_)
             | HttpError::Aborted => None,
+        }
+    }
+}
+
+impl Cuts for HttpError {
+    fn aborted() -> Self {
+        HttpError::Aborted
+    }
+
+    fn no_event(limit: Duration) -> Self {
+        HttpError::NoEvent(limit)
+    }
+
+    fn deadline(limit: Duration) -> Self {
+        HttpError::Deadline(limit)
+    }
+}
+
+impl From<Unsendable> for HttpError {
+    fn from(error: Unsendable) -> Self {
+        match error {
+            Unsendable::Malformed(error) => HttpError::Input(error),
+            Unsendable::Json(error) => HttpError::Json(error),
+            Unsendable::Other(error) => HttpError::Prepare(error),
         }
     }
 }

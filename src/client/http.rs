@@ -6,20 +6,19 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::{self, BoxFuture, Either};
+use futures::future::BoxFuture;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
-use tokio::time::sleep;
 
-use super::response::until;
+use super::body::body_of;
+use super::guard::{unless_aborted, until, within};
 use super::{AbortHandle, HttpError, HttpEvents, HttpOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
 use crate::codec::Format;
-use crate::error::Error;
 use crate::input::RunAgentInput;
+use crate::machine::Downgrade;
 use crate::outgoing::Outgoing;
 use crate::version::ProtocolVersion;
-use crate::warning::Warning;
 
 /// What changes a request before it is sent.
 type Prepare = Arc<dyn Fn(RequestBuilder) -> BoxFuture<'static, Result<RequestBuilder, BoxError>> + Send + Sync>;
@@ -117,36 +116,11 @@ impl HttpAgent {
                 request.send().await.map_err(HttpError::of_request)
             });
             let events = HttpEvents::open(response.await?, &self.options, deadline, abort.clone()).await?;
-            Ok(events.with_peer(self.outgoing.peer(), warnings))
+            Ok(events.with_peer(Downgrade::new(self.outgoing.peer()).with_limits(self.options.limits), warnings))
         };
         let run = within(self.options.deadline, HttpError::Deadline, run);
-        match future::select(Box::pin(abort.clone().aborted()), Box::pin(run)).await {
-            Either::Left(_) => Err(HttpError::Aborted),
-            Either::Right((events, _)) => events,
-        }
+        unless_aborted(abort.clone(), run).await
     }
-}
-
-/// What the future gives, or an error if it takes longer than this.
-async fn within<T>(
-    limit: Option<Duration>,
-    error: impl FnOnce(Duration) -> HttpError,
-    work: impl Future<Output = Result<T, HttpError>>,
-) -> Result<T, HttpError> {
-    let Some(limit) = limit else { return work.await };
-    match future::select(Box::pin(work), Box::pin(sleep(limit))).await {
-        Either::Left((result, _)) => result,
-        Either::Right(_) => Err(error(limit)),
-    }
-}
-
-/// The input as it is sent (rule T4), and what there is to say about it.
-fn body_of(outgoing: Outgoing, input: RunAgentInput) -> Result<(Vec<u8>, Vec<Warning>), HttpError> {
-    let (input, warnings) = outgoing.prepare(input).map_err(|error| match error {
-        Error::Malformed(error) => HttpError::Input(error),
-        other => HttpError::Prepare(other.into()),
-    })?;
-    Ok((serde_json::to_vec(&input).map_err(HttpError::Json)?, warnings))
 }
 
 #[async_trait]
@@ -268,7 +242,7 @@ impl HttpAgentBuilder {
 
     /// Talks to a server that speaks this version of the protocol at most: what it cannot receive is
     /// not sent ([`Outgoing::max_protocol_version`]), and what it cannot say is not given
-    /// ([`Downgrade`](crate::machine::Downgrade)), with warnings among the events.
+    /// ([`Downgrade`]), with warnings among the events.
     pub fn max_protocol_version(self, peer: ProtocolVersion) -> Self {
         Self { outgoing: self.outgoing.max_protocol_version(peer), ..self }
     }

@@ -1,27 +1,59 @@
-//! Agents behind a network (feature `reqwest`).
+//! Agents behind a network (features `reqwest` and `websocket`).
 //!
-//! [`HttpAgent`] is an [`Agent`](crate::Agent): it posts the input of a run and gives the events of
-//! the answer. A [`reqwest::Response`] that is there already becomes events with
-//! [`ResponseExt::agent_events`]. Both check the status and the `Content-Type` before anything else
-//! and give [`HttpEvents`]; what can go wrong is an [`HttpError`].
+//! [`HttpAgent`] and [`WebSocketAgent`] are [`Agent`](crate::Agent)s: they send the input of a run
+//! and give the events of the answer.
 //!
-//! There is no second try and no resuming: a `POST` may have had its effect, and the protocol
-//! knows of no place in a run to go on from. A broken run is
-//! [truncated](HttpError::truncated_by), and what came of it stays.
+//! | feature | agent | what is open already | events | errors |
+//! |---|---|---|---|---|
+//! | `reqwest` | [`HttpAgent`] | a [`reqwest::Response`]: [`ResponseExt::agent_events`] | [`HttpEvents`] | [`HttpError`] |
+//! | `websocket` | [`WebSocketAgent`] | a socket: [`WebSocketExt::agent_events`] | [`WebSocketEvents`] | [`WebSocketError`] |
+//!
+//! Over HTTP the status and the `Content-Type` are checked before anything else.
+//!
+//! There is no second try and no resuming: the first may have had its effect, and the protocol
+//! knows of no place in a run to go on from. A broken run is truncated, and what came of it stays.
 //!
 //! # TLS
-//! `reqwest` is used without default features, hence without TLS. For `https` add it to your own
-//! dependencies with the feature of your choice, for example
-//! `reqwest = { version = "0.13", default-features = false, features = ["rustls"] }`.
+//! Both libraries are used without default features, hence without TLS. For `https` and `wss` add
+//! them to your own dependencies with the feature of your choice, for example
+//! `reqwest = { version = "0.13", default-features = false, features = ["rustls"] }` or
+//! `tokio-tungstenite = { version = "0.30", features = ["rustls-tls-webpki-roots"] }`.
 
+mod abort;
+mod body;
+#[cfg(feature = "reqwest")]
 mod error;
+mod excerpt;
+mod guard;
+#[cfg(feature = "reqwest")]
 mod http;
+#[cfg(feature = "reqwest")]
 mod response;
+#[cfg(feature = "websocket")]
+mod websocket;
 
+pub use abort::AbortHandle;
+#[cfg(feature = "reqwest")]
 pub use error::HttpError;
+#[cfg(feature = "reqwest")]
 pub use http::{HttpAgent, HttpAgentBuilder};
-pub use response::{AbortHandle, HttpEvents, HttpOptions, ResponseExt};
+#[cfg(feature = "reqwest")]
+pub use response::{HttpEvents, HttpOptions, ResponseExt};
+#[cfg(feature = "websocket")]
+pub use websocket::{
+    WebSocketAgent, WebSocketAgentBuilder, WebSocketConnection, WebSocketError, WebSocketEvents, WebSocketExt,
+    WebSocketOptions,
+};
 
 /// The HTTP client that this module is written for.
+#[cfg(feature = "reqwest")]
 #[doc(no_inline)]
 pub use reqwest;
+/// The WebSocket library that this module is written for.
+#[cfg(feature = "websocket")]
+#[doc(no_inline)]
+pub use tokio_tungstenite;
+/// The messages of that library.
+#[cfg(feature = "websocket")]
+#[doc(no_inline)]
+pub use tokio_tungstenite::tungstenite;

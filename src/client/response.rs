@@ -5,29 +5,23 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
-use std::sync::Arc;
-use std::vec;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FusedStream, Stream, StreamExt};
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
-use super::HttpError;
+use super::excerpt::{MAX_EXCERPT, cut};
+use super::guard::{Guarded, Idle, until};
+use super::{AbortHandle, HttpError};
 use crate::codec::{Decoder, Format, SseDecoder};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::machine::Downgrade;
 use crate::stream::Decode;
-use crate::version::ProtocolVersion;
 use crate::warning::Warning;
 use crate::wire::RawItem;
-
-/// How much of the body of an answer that holds no events an error quotes.
-const MAX_EXCERPT: usize = 4096;
 
 /// How long to wait for it.
 const EXCERPT_PATIENCE: Duration = Duration::from_secs(5);
@@ -46,7 +40,7 @@ const EXCERPT_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing by themselves"]
 pub struct HttpOptions {
-    limits: Limits,
+    pub(super) limits: Limits,
     pub(super) no_bytes: Option<Duration>,
     no_event: Option<Duration>,
     pub(super) deadline: Option<Duration>,
@@ -133,73 +127,6 @@ impl Default for HttpOptions {
     }
 }
 
-/// Ends the runs that it belongs to, from anywhere: they end with [`HttpError::Aborted`], and their
-/// connection is closed.
-///
-/// A clone is the same handle. To drop it does nothing.
-#[derive(Clone)]
-pub struct AbortHandle(Arc<watch::Sender<bool>>);
-
-impl AbortHandle {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
-    }
-
-    /// Ends the runs, now and for ever: what is begun afterwards ends at once.
-    pub fn abort(&self) {
-        self.0.send_replace(true);
-    }
-
-    /// Whether [`abort`](AbortHandle::abort) was called.
-    #[must_use]
-    pub fn is_aborted(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits for it.
-    pub(super) async fn aborted(self) {
-        // The sender is alive as long as this is, so that there is no error to have.
-        let _ = self.0.subscribe().wait_for(|aborted| *aborted).await;
-    }
-}
-
-impl fmt::Debug for AbortHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AbortHandle").field("is_aborted", &self.is_aborted()).finish()
-    }
-}
-
-/// A timer that runs while the reader waits.
-#[derive(Debug)]
-struct Idle {
-    limit: Option<Duration>,
-    sleep: Option<Pin<Box<Sleep>>>,
-    waiting: bool,
-}
-
-impl Idle {
-    fn new(limit: Option<Duration>) -> Self {
-        Self { limit, sleep: None, waiting: false }
-    }
-
-    /// Something came.
-    fn rest(&mut self) {
-        self.waiting = false;
-    }
-
-    /// Nothing came: gives the limit once it is over.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
-        let Some(limit) = self.limit else { return Poll::Pending };
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(limit)));
-        if !core::mem::replace(&mut self.waiting, true) {
-            // Where the clock ends there is no limit.
-            let Some(until) = Instant::now().checked_add(limit) else { return Poll::Pending };
-            sleep.as_mut().reset(until);
-        }
-        sleep.as_mut().poll(cx).map(|()| limit)
-    }
-}
-
 /// The pieces of a body.
 struct Body {
     pieces: BoxStream<'static, Result<Bytes, reqwest::Error>>,
@@ -234,16 +161,8 @@ impl Stream for Body {
 /// Its timers need a tokio runtime, as the client does.
 #[must_use = "streams do nothing unless polled"]
 pub struct HttpEvents {
-    // `None` once it has ended: the connection is closed there and then.
-    events: Option<Decode<Body, Decoder>>,
-    /// What there was to say about the input.
-    of_input: vec::IntoIter<Warning>,
-    peer: Downgrade,
+    events: Guarded<Decode<Body, Decoder>>,
     format: Format,
-    idle: Idle,
-    deadline: Option<(Pin<Box<Sleep>>, Duration)>,
-    abort: AbortHandle,
-    aborted: BoxFuture<'static, ()>,
 }
 
 impl HttpEvents {
@@ -256,7 +175,7 @@ impl HttpEvents {
     /// What ends this run from elsewhere.
     #[must_use]
     pub fn abort_handle(&self) -> AbortHandle {
-        self.abort.clone()
+        self.events.abort_handle()
     }
 
     /// Checks the head of an answer, and gives its events.
@@ -284,28 +203,13 @@ impl HttpEvents {
         };
         let pieces = response.bytes_stream().boxed();
         let body = Body { pieces, idle: Idle::new(options.no_bytes) };
-        Ok(Self {
-            events: Some(Decode::new(body, options.decoder(format))),
-            of_input: Vec::new().into_iter(),
-            peer: Downgrade::new(ProtocolVersion::CURRENT).with_limits(options.limits),
-            format,
-            idle: Idle::new(options.no_event),
-            deadline: deadline.map(|(until, limit)| (Box::pin(tokio::time::sleep_until(until)), limit)),
-            aborted: Box::pin(abort.clone().aborted()),
-            abort,
-        })
+        let events = Decode::new(body, options.decoder(format));
+        Ok(Self { events: Guarded::new(events, options.no_event, deadline, abort), format })
     }
 
     /// The same from a server that speaks this version at most, behind these warnings.
-    pub(super) fn with_peer(mut self, peer: ProtocolVersion, warnings: Vec<Warning>) -> Self {
-        self.of_input = warnings.into_iter();
-        self.peer = self.peer.of(peer);
-        self
-    }
-
-    fn end(&mut self, error: Error<HttpError>) -> Poll<Option<Result<RawItem, Error<HttpError>>>> {
-        self.events = None;
-        Poll::Ready(Some(Err(error)))
+    pub(super) fn with_peer(self, peer: Downgrade, warnings: Vec<Warning>) -> Self {
+        Self { events: self.events.with_peer(peer, warnings), ..self }
     }
 }
 
@@ -313,41 +217,17 @@ impl Stream for HttpEvents {
     type Item = Result<RawItem, Error<HttpError>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        let Some(events) = &mut this.events else { return Poll::Ready(None) };
-        if this.aborted.as_mut().poll(cx).is_ready() {
-            return this.end(Error::Source(HttpError::Aborted));
-        }
-        if let Some((deadline, limit)) = &mut this.deadline {
-            let limit = *limit;
-            if deadline.as_mut().poll(cx).is_ready() {
-                return this.end(Error::Source(HttpError::Deadline(limit)));
-            }
-        }
-        if let Some(warning) = this.of_input.next() {
-            return Poll::Ready(Some(Ok(RawItem::Warning(warning))));
-        }
-        match events.poll_next_unpin(cx) {
-            Poll::Ready(Some(Ok(item))) => {
-                this.idle.rest();
-                Poll::Ready(Some(Ok(this.peer.apply(item))))
-            }
-            Poll::Ready(Some(Err(error))) => this.end(error),
-            Poll::Ready(None) => {
-                this.events = None;
-                Poll::Ready(None)
-            }
-            Poll::Pending => match this.idle.poll(cx) {
-                Poll::Ready(limit) => this.end(Error::Source(HttpError::NoEvent(limit))),
-                Poll::Pending => Poll::Pending,
-            },
-        }
+        Pin::new(&mut self.get_mut().events).poll_next(cx)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.events.size_hint()
     }
 }
 
 impl FusedStream for HttpEvents {
     fn is_terminated(&self) -> bool {
-        self.events.is_none()
+        self.events.is_terminated()
     }
 }
 
@@ -355,7 +235,7 @@ impl fmt::Debug for HttpEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpEvents")
             .field("format", &self.format)
-            .field("is_terminated", &self.events.is_none())
+            .field("is_terminated", &self.events.is_terminated())
             .finish_non_exhaustive()
     }
 }
@@ -405,12 +285,6 @@ impl ResponseExt for Response {
     }
 }
 
-/// When a deadline is; `None` also where the clock ends before.
-pub(super) fn until(limit: Option<Duration>) -> Option<(Instant, Duration)> {
-    let limit = limit?;
-    Some((Instant::now().checked_add(limit)?, limit))
-}
-
 /// The beginning of a body, as far as it comes in good time.
 async fn excerpt(mut response: Response) -> String {
     let mut bytes = Vec::new();
@@ -428,41 +302,4 @@ async fn excerpt(mut response: Response) -> String {
     // What came is quoted, whatever kept the rest from coming.
     let _ = timeout(EXCERPT_PATIENCE, read).await;
     cut(&bytes)
-}
-
-/// At most [`MAX_EXCERPT`] bytes of text; what is not UTF-8 is replaced, a character that does not
-/// fit is left out.
-fn cut(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    let mut chunks = bytes.utf8_chunks().peekable();
-    while let Some(chunk) = chunks.next() {
-        text.push_str(chunk.valid());
-        // A character that was cut off at the end is no fault of the server's.
-        let cut_off = chunks.peek().is_none() && bytes.len() > MAX_EXCERPT;
-        if !chunk.invalid().is_empty() && !cut_off {
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-    }
-    let mut end = text.len().min(MAX_EXCERPT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_excerpt_is_text_of_bounded_length() {
-        assert_eq!(cut(b"short"), "short");
-        assert_eq!(cut(b"a\xffb\xff"), "a\u{fffd}b\u{fffd}");
-        let long = "ä".repeat(5000);
-        assert_eq!(cut(&long.as_bytes()[..MAX_EXCERPT + 1]).len(), MAX_EXCERPT);
-        let odd = format!("x{long}");
-        assert_eq!(cut(&odd.as_bytes()[..MAX_EXCERPT + 1]).len(), MAX_EXCERPT - 1);
-        assert!(cut(&[0xff; MAX_EXCERPT + 1]).len() <= MAX_EXCERPT);
-    }
 }

@@ -1,11 +1,12 @@
 //! The way back out.
 
 use super::Format;
-use crate::error::{Error, Malformed};
+#[cfg(any(feature = "sse", feature = "json-lines"))]
+use super::json::unwritable;
+use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
 use crate::machine::Machine;
-use crate::rule::Rule;
 
 /// Writes events as bytes.
 ///
@@ -116,16 +117,4 @@ pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 fn write_json(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), Error> {
     serde_json::to_writer(out, event).map_err(|error| unwritable(event, index, &error))
-}
-
-pub(super) fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
-    Malformed {
-        rule: Rule::E9,
-        event: index,
-        event_type: Some(event.event_type()),
-        path: String::new(),
-        expected: "an event that can be written as JSON".into(),
-        found: error.to_string(),
-    }
-    .into()
 }

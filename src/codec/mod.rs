@@ -10,24 +10,32 @@
 //! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
 //! [`RawItem`]s. It finds where events begin and end and judges nothing else: a frame that is no
 //! event is passed on as it is, and enforcement rejects it (rule E9). [`Decoder`] is any of them. An [`Encoder`] is a machine
-//! from events to bytes, one piece each.
+//! from events to bytes, one piece each; a [`JsonEncoder`] gives texts, for what frames them itself.
 //!
 //! With the feature `stream` both are combinators too: `ByteStreamExt` and `EncodeStreamExt`.
 
 use std::collections::VecDeque;
 
-use crate::error::{Error, Limit, LimitExceeded, Truncated, TruncatedBy};
+use crate::error::{Error, Limit, LimitExceeded};
+#[cfg(feature = "__format")]
+use crate::error::{Truncated, TruncatedBy};
 #[cfg(any(feature = "sse", feature = "protobuf"))]
 use crate::rule::Rule;
 #[cfg(any(feature = "sse", feature = "protobuf"))]
 use crate::warning::Warning;
 use crate::wire::{Raw, RawItem};
 
+#[cfg(feature = "__format")]
 mod decoder;
+#[cfg(feature = "__format")]
 mod encode;
+#[cfg(feature = "__format")]
 mod format;
+mod json;
 #[cfg(feature = "json-lines")]
 mod json_lines;
+#[cfg(feature = "websocket")]
+mod message;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 #[cfg(feature = "record")]
@@ -37,11 +45,17 @@ mod sse;
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 mod whole;
 
+#[cfg(feature = "__format")]
 pub use decoder::Decoder;
+#[cfg(feature = "__format")]
 pub use encode::Encoder;
+#[cfg(feature = "__format")]
 pub use format::Format;
+pub use json::JsonEncoder;
 #[cfg(feature = "json-lines")]
 pub use json_lines::JsonLinesDecoder;
+#[cfg(feature = "websocket")]
+pub(crate) use message::{Message, MessageDecoder};
 #[cfg(feature = "protobuf")]
 pub use protobuf::ProtobufDecoder;
 #[cfg(feature = "sse")]
@@ -81,6 +95,7 @@ impl Ready {
         LimitExceeded::new(self.frames, Limit::EventBytes, max).into()
     }
 
+    #[cfg(feature = "__format")]
     fn truncated(&self) -> Error {
         Truncated::new(self.frames, None, TruncatedBy::Partial).into()
     }

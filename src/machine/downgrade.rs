@@ -76,12 +76,6 @@ impl Downgrade {
         self
     }
 
-    /// The same for a producer of another version.
-    #[cfg(feature = "reqwest")]
-    pub(crate) fn of(self, peer: ProtocolVersion) -> Self {
-        Self { peer, ..self }
-    }
-
     /// One in, one out.
     pub(crate) fn apply(&mut self, input: impl RawEvent) -> RawItem {
         let (raw, index) = match input.own() {

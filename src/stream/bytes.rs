@@ -1,21 +1,27 @@
 use futures::stream::Stream;
 
-use super::{Decode, Encode, ItemInput};
+#[cfg(feature = "__format")]
+use super::{Decode, Encode};
+use super::{ItemInput, ToJson};
 #[cfg(feature = "record")]
 use super::{Replayed, Timing};
 #[cfg(feature = "record")]
 use crate::agent::{AgentError, BoxError};
+use crate::codec::JsonEncoder;
 #[cfg(feature = "json-lines")]
 use crate::codec::JsonLinesDecoder;
 #[cfg(feature = "protobuf")]
 use crate::codec::ProtobufDecoder;
 #[cfg(feature = "sse")]
 use crate::codec::SseDecoder;
+#[cfg(feature = "__format")]
 use crate::codec::{Encoder, Format};
 use crate::error::Error;
 #[cfg(feature = "record")]
 use crate::limits::Limits;
+#[cfg(feature = "__format")]
 use crate::machine::Machine;
+#[cfg(feature = "__format")]
 use crate::wire::RawItem;
 
 /// Decoders as methods of every stream of bytes: `Stream<Item = Result<B, E>>` with
@@ -63,6 +69,7 @@ use crate::wire::RawItem;
 /// # Ok(())
 /// # }
 /// ```
+#[cfg(feature = "__format")]
 pub trait ByteStreamExt: Stream {
     /// Server-sent events in, raw events out: [`SseDecoder`].
     ///
@@ -168,17 +175,18 @@ pub trait ByteStreamExt: Stream {
     }
 }
 
+#[cfg(feature = "__format")]
 impl<S: Stream + ?Sized> ByteStreamExt for S {}
 
 /// Encoders as methods of every stream of events: what
 /// [`items`](super::EventStreamExt::items), [`events`](super::EventStreamExt::events) and the
 /// single stages give, or plain events ([`ItemInput`]).
 ///
-/// For each event, one piece of bytes; warnings are not written. A gateway is
+/// For each event, one piece of bytes, or one text; warnings are not written. A gateway is
 /// `upstream.sse().items().to_sse()`: what goes out is what the protocol allows, chunks expanded.
 ///
 /// # Errors
-/// Those of the source, as they are, and those of [`Format::encode`]. An error ends the stream: as
+/// Those of the source, as they are, and those of `Format::encode`. An error ends the stream: as
 /// the body of a response it breaks the body off, so that the client sees a truncated run and not
 /// a success. To tell it more, turn the error into a `RUN_ERROR` event before it is encoded.
 ///
@@ -244,7 +252,50 @@ pub trait EncodeStreamExt: Stream {
         self.encode(Format::Protobuf)
     }
 
+    /// Events in, JSON texts out, one each, for what frames them itself: the text messages of a
+    /// WebSocket, a channel, a database.
+    ///
+    /// Binary messages, protobuf, are what `to_protobuf` gives, one each.
+    ///
+    /// # Examples
+    /// A run to a WebSocket; that of axum has the same methods, and a `Message` of its own. With
+    /// `forward` instead of `send`, what is not flushed yet is lost where the run breaks off.
+    /// ```
+    /// # #[cfg(feature = "websocket")]
+    /// # mod example {
+    /// use std::pin::pin;
+    ///
+    /// use ag_ui_stream::client::tungstenite::{Error, Message, protocol::CloseFrame};
+    /// use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt};
+    /// use futures::{Sink, SinkExt, Stream, StreamExt};
+    ///
+    /// async fn send<S>(run: impl Stream<Item = Event>, mut socket: S) -> Result<(), Error>
+    /// where
+    ///     S: Sink<Message, Error = Error> + Unpin,
+    /// {
+    ///     // Expanded and verified on the way out.
+    ///     let mut texts = pin!(run.items().to_json());
+    ///     let (code, reason) = loop {
+    ///         match texts.next().await {
+    ///             Some(Ok(text)) => socket.send(Message::text(text)).await?,
+    ///             Some(Err(_)) => break (1011, "the run broke off"),
+    ///             None => break (1000, ""),
+    ///         }
+    ///     };
+    ///     socket.send(Message::Close(Some(CloseFrame { code: code.into(), reason: reason.into() }))).await
+    /// }
+    /// # }
+    /// ```
+    fn to_json(self) -> ToJson<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        giving::<String, <Self::Item as ItemInput>::Error, _>(ToJson::new(self, JsonEncoder::new()))
+    }
+
     /// Events in, bytes of the format that was agreed upon out.
+    #[cfg(feature = "__format")]
     fn encode(self, format: Format) -> Encode<Self>
     where
         Self: Sized,

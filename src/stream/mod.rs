@@ -98,9 +98,9 @@ mod assemble;
 #[cfg(feature = "__codec")]
 mod bytes;
 mod compat;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 mod decode;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 mod encode;
 mod enforce;
 mod events;
@@ -111,7 +111,7 @@ mod items;
 #[cfg(feature = "sse")]
 mod keep_alive;
 mod only;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 mod pieces;
 #[cfg(feature = "record")]
 mod record;
@@ -125,16 +125,20 @@ mod staged;
 mod through;
 #[cfg(feature = "record")]
 mod timing;
+#[cfg(feature = "__codec")]
+mod to_json;
 mod updates;
 mod verify;
 
 pub use assemble::Assemble;
+#[cfg(feature = "__format")]
+pub use bytes::ByteStreamExt;
 #[cfg(feature = "__codec")]
-pub use bytes::{ByteStreamExt, EncodeStreamExt};
+pub use bytes::EncodeStreamExt;
 pub use compat::Compat;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 pub use decode::Decode;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 pub use encode::Encode;
 pub use enforce::Enforce;
 pub use events::Events;
@@ -144,7 +148,7 @@ pub use input::{ItemInput, RawInput};
 pub use items::Items;
 #[cfg(feature = "sse")]
 pub use keep_alive::KeepAlive;
-#[cfg(feature = "__codec")]
+#[cfg(feature = "__format")]
 pub use pieces::{Pieces, pieces};
 #[cfg(feature = "record")]
 pub use record::Record;
@@ -159,7 +163,11 @@ pub use split::{
 pub use through::Through;
 #[cfg(feature = "record")]
 pub use timing::Timing;
+#[cfg(feature = "__codec")]
+pub use to_json::ToJson;
 pub use updates::Updates;
 pub use verify::Verify;
 
-use staged::Staged;
+#[cfg(feature = "websocket")]
+pub(crate) use staged::MAX_SWALLOWED;
+pub(crate) use staged::Staged;

@@ -25,11 +25,11 @@ use crate::machine::{Cut, Machine};
 ///
 /// A source that is always ready and gives nothing but events to drop (of unknown types, say) must
 /// not keep the task from the others on its thread.
-pub(super) const MAX_SWALLOWED: usize = 64;
+pub(crate) const MAX_SWALLOWED: usize = 64;
 
 pin_project! {
     /// A source and the machine that it feeds.
-    pub(super) struct Staged<S, M> {
+    pub(crate) struct Staged<S, M> {
         #[pin]
         source: Option<S>,
         machine: M,
@@ -39,36 +39,36 @@ pin_project! {
 }
 
 impl<S, M> Staged<S, M> {
-    pub(super) fn new(source: S, machine: M) -> Self {
+    pub(crate) fn new(source: S, machine: M) -> Self {
         Self { source: Some(source), machine, failure: None, ended: false }
     }
 
-    pub(super) fn get_ref(&self) -> Option<&S> {
+    pub(crate) fn get_ref(&self) -> Option<&S> {
         self.source.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self) -> Option<&mut S> {
+    pub(crate) fn get_mut(&mut self) -> Option<&mut S> {
         self.source.as_mut()
     }
 
-    pub(super) fn get_pin_mut(self: Pin<&mut Self>) -> Option<Pin<&mut S>> {
+    pub(crate) fn get_pin_mut(self: Pin<&mut Self>) -> Option<Pin<&mut S>> {
         self.project().source.as_pin_mut()
     }
 
-    pub(super) fn into_inner(self) -> Option<S> {
+    pub(crate) fn into_inner(self) -> Option<S> {
         self.source
     }
 
-    pub(super) fn machine(&self) -> &M {
+    pub(crate) fn machine(&self) -> &M {
         &self.machine
     }
 
-    pub(super) fn is_terminated(&self) -> bool {
+    pub(crate) fn is_terminated(&self) -> bool {
         self.ended
     }
 
     /// The next output; `into_result` takes an item of the source apart.
-    pub(super) fn poll_next<I, E>(
+    pub(crate) fn poll_next<I, E>(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         into_result: impl Fn(S::Item) -> Result<I, Error<E>>,
@@ -124,7 +124,7 @@ impl<S, M> Staged<S, M> {
 
     /// What is held is sure to come, all else may be dropped; of the source's own hint nothing can
     /// be told, since an event may give none, one or several outputs.
-    pub(super) fn size_hint<I>(&self) -> (usize, Option<usize>)
+    pub(crate) fn size_hint<I>(&self) -> (usize, Option<usize>)
     where
         M: Machine<I>,
     {
@@ -145,7 +145,7 @@ fn cut_by<E>(error: &Error<E>) -> Cut {
 impl<S, M: fmt::Debug> Staged<S, M> {
     /// The same for every combinator, and nothing is asked of the source: a boxed one cannot be
     /// shown.
-    pub(super) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(name)
             .field("machine", &self.machine)
             .field("failure", &self.failure)

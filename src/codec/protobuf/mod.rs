@@ -149,7 +149,7 @@ impl ProtobufDecoder {
             if self.frame.is_empty() {
                 if let Some((prefix, tail)) = rest.split_first_chunk::<PREFIX>() {
                     if let Some((frame, tail)) = tail.split_at_checked(self.check_len(*prefix)?) {
-                        self.read(frame)?;
+                        read_event(&mut self.ready, &self.limits, frame)?;
                         rest = tail;
                         continue;
                     }
@@ -165,7 +165,7 @@ impl ProtobufDecoder {
             if let Some((prefix, frame)) = self.frame.split_first_chunk::<PREFIX>() {
                 if frame.len() == self.check_len(*prefix)? {
                     let whole = core::mem::take(&mut self.frame);
-                    self.read(whole.get(PREFIX..).unwrap_or_default())?;
+                    read_event(&mut self.ready, &self.limits, whole.get(PREFIX..).unwrap_or_default())?;
                 }
             }
         }
@@ -179,44 +179,77 @@ impl ProtobufDecoder {
             .filter(|len| *len <= max)
             .ok_or_else(|| self.ready.too_long(max))
     }
+}
 
-    fn read(&mut self, frame: &[u8]) -> Result<(), Error> {
-        match read_envelope(frame, self.limits.max_event_bytes) {
-            Ok(Envelope::Event(event_type, occurrences)) => {
-                let mut cx = Reading::new(event_type, self.limits.depth());
-                let read = schema::read(&occurrences, &mut cx);
-                let value = read.map_err(|fault| self.fault(fault, Some(event_type)))?;
-                for path in cx.dropped {
-                    let message = "removed a content part: nothing in it is known here";
-                    self.ready.warn(Rule::E3, event_type.as_str(), path, message.to_owned());
-                }
-                self.ready.event(Raw::Value(value));
-                Ok(())
+/// Reads the events of one WebSocket message: whole frames, or one event without a length.
+///
+/// A frame's length begins with zero below 16 MiB, and no protobuf message ever does; beyond that,
+/// a length is told by being that of the rest.
+#[cfg(feature = "websocket")]
+pub(super) fn read_message(ready: &mut Ready, limits: &Limits, message: &[u8]) -> Result<(), Error> {
+    let frame_len = |prefix: [u8; PREFIX]| usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX);
+    let is_framed = message.first() == Some(&0)
+        || message.split_first_chunk().is_some_and(|(prefix, rest)| frame_len(*prefix) == rest.len());
+    if !is_framed {
+        if message.len() > limits.max_event_bytes {
+            return Err(ready.too_long(limits.max_event_bytes));
+        }
+        return read_event(ready, limits, message);
+    }
+    let mut rest = message;
+    while !rest.is_empty() {
+        let frame = rest.split_first_chunk().map(|(prefix, rest)| (frame_len(*prefix), rest));
+        match frame {
+            Some((len, _)) if len > limits.max_event_bytes => return Err(ready.too_long(limits.max_event_bytes)),
+            Some((len, tail)) if len <= tail.len() => {
+                let (frame, tail) = tail.split_at(len);
+                read_event(ready, limits, frame)?;
+                rest = tail;
             }
-            Ok(Envelope::Unknown(field)) => {
-                let message = format!("dropped an event of an unknown type: field {field} of the envelope");
-                self.ready.skipped(Rule::T2, message);
-                Ok(())
-            }
-            Err((fault, event_type)) => Err(self.fault(fault, event_type)),
+            // What a message lacks comes in no other.
+            _ => return Err(fault(ready, limits, broken("a message that ends within a frame"), None)),
         }
     }
+    Ok(())
+}
 
-    fn fault(&self, fault: Fault, event_type: Option<EventType>) -> Error {
-        let event = self.ready.frames;
-        match fault {
-            Fault::TooLong => self.ready.too_long(self.limits.max_event_bytes),
-            Fault::TooDeep => LimitExceeded::new(event, Limit::Depth, self.limits.depth()).into(),
-            Fault::Broken(found) => Malformed {
-                rule: Rule::T2,
-                event,
-                event_type,
-                path: String::new(),
-                expected: "an event in protobuf".into(),
-                found,
+/// Reads one event, without its length.
+fn read_event(ready: &mut Ready, limits: &Limits, frame: &[u8]) -> Result<(), Error> {
+    match read_envelope(frame, limits.max_event_bytes) {
+        Ok(Envelope::Event(event_type, occurrences)) => {
+            let mut cx = Reading::new(event_type, limits.depth());
+            let read = schema::read(&occurrences, &mut cx);
+            let value = read.map_err(|found| fault(ready, limits, found, Some(event_type)))?;
+            for path in cx.dropped {
+                let message = "removed a content part: nothing in it is known here";
+                ready.warn(Rule::E3, event_type.as_str(), path, message.to_owned());
             }
-            .into(),
+            ready.event(Raw::Value(value));
+            Ok(())
         }
+        Ok(Envelope::Unknown(field)) => {
+            let message = format!("dropped an event of an unknown type: field {field} of the envelope");
+            ready.skipped(Rule::T2, message);
+            Ok(())
+        }
+        Err((found, event_type)) => Err(fault(ready, limits, found, event_type)),
+    }
+}
+
+fn fault(ready: &Ready, limits: &Limits, fault: Fault, event_type: Option<EventType>) -> Error {
+    let event = ready.frames;
+    match fault {
+        Fault::TooLong => ready.too_long(limits.max_event_bytes),
+        Fault::TooDeep => LimitExceeded::new(event, Limit::Depth, limits.depth()).into(),
+        Fault::Broken(found) => Malformed {
+            rule: Rule::T2,
+            event,
+            event_type,
+            path: String::new(),
+            expected: "an event in protobuf".into(),
+            found,
+        }
+        .into(),
     }
 }
 
@@ -267,7 +300,7 @@ fn read_envelope(frame: &[u8], max: usize) -> Result<Envelope<'_>, (Fault, Optio
 
 /// Appends an event as a frame.
 pub(super) fn write(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), Error> {
-    let json = serde_json::to_value(event).map_err(|error| super::encode::unwritable(event, index, &error))?;
+    let json = serde_json::to_value(event).map_err(|error| super::json::unwritable(event, index, &error))?;
     let (field, message) = schema::write(event.event_type(), json);
     let start = out.len();
     out.reserve(PREFIX + 12 + message.len());

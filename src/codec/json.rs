@@ -1,0 +1,98 @@
+//! Events as JSON texts, one each, for what frames them itself.
+
+use crate::error::{Error, Malformed};
+use crate::event::Event;
+use crate::item::Item;
+use crate::machine::Machine;
+use crate::rule::Rule;
+
+/// Writes events as JSON texts.
+///
+/// In: items or events, best behind verification. Out, for each event: its JSON text, in one line,
+/// absent fields left out. Warnings are not written; they have been logged.
+///
+/// # Errors
+/// [`Error::Malformed`] (rule E9) for an event that JSON cannot hold, which one that was enforced
+/// never is.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::Event;
+/// use ag_ui_stream::codec::JsonEncoder;
+/// use ag_ui_stream::event::RunErrorEvent;
+///
+/// let mut encoder = JsonEncoder::new();
+/// encoder.push(Event::from(RunErrorEvent::new("overloaded")))?;
+/// assert_eq!(encoder.pop().unwrap(), r#"{"type":"RUN_ERROR","message":"overloaded"}"#);
+/// # Ok::<(), ag_ui_stream::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct JsonEncoder {
+    events: u64,
+    ready: Option<String>,
+}
+
+impl JsonEncoder {
+    /// An encoder.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many events came so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Takes the next item. What the one before gave is to be popped first.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] (rule E9).
+    pub fn push(&mut self, input: impl Into<Item>) -> Result<(), Error> {
+        Machine::push(self, input)
+    }
+
+    /// The text of the event, if it was one.
+    pub fn pop(&mut self) -> Option<String> {
+        self.ready.take()
+    }
+}
+
+impl<I: Into<Item>> Machine<I> for JsonEncoder {
+    type Output = String;
+
+    fn push(&mut self, input: I) -> Result<(), Error> {
+        if let Item::Event(indexed) = input.into() {
+            let index = indexed.index().unwrap_or(self.events);
+            self.events += 1;
+            let text = serde_json::to_string(&indexed.event);
+            self.ready = Some(text.map_err(|error| unwritable(&indexed.event, index, &error))?);
+        }
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<String> {
+        self.ready.take()
+    }
+
+    fn ready(&self) -> usize {
+        usize::from(self.ready.is_some())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+pub(super) fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
+    Malformed {
+        rule: Rule::E9,
+        event: index,
+        event_type: Some(event.event_type()),
+        path: String::new(),
+        expected: "an event that can be written as JSON".into(),
+        found: error.to_string(),
+    }
+    .into()
+}

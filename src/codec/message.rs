@@ -1,0 +1,242 @@
+//! Events in messages, as WebSocket has them: the text of one, or protobuf.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::Ready;
+use crate::error::{Error, Malformed};
+use crate::limits::Limits;
+use crate::machine::Machine;
+use crate::rule::Rule;
+use crate::wire::{Raw, RawItem};
+
+/// What one message holds.
+#[derive(Debug)]
+pub(crate) enum Message<T, B> {
+    /// An event as JSON.
+    Text(T),
+    /// Events as protobuf.
+    #[cfg_attr(not(feature = "protobuf"), allow(dead_code, reason = "refused before it gets here"))]
+    Binary(B),
+    /// Text that is not UTF-8.
+    NotUtf8,
+    /// One that is longer than this.
+    TooLong(usize),
+}
+
+/// Reads events from messages.
+#[derive(Debug, Default)]
+pub(crate) struct MessageDecoder {
+    limits: Limits,
+    ready: Ready,
+    is_run_over: bool,
+    ended: bool,
+}
+
+impl MessageDecoder {
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Whether a run has ended, and no other has begun since.
+    pub(crate) fn is_run_over(&self) -> bool {
+        self.is_run_over
+    }
+
+    /// How long a message may be: one event with a length before it.
+    pub(crate) fn max_message_bytes(limits: &Limits) -> usize {
+        limits.max_event_bytes.saturating_add(4)
+    }
+
+    fn take<T: AsRef<str>, B: AsRef<[u8]>>(&mut self, message: Message<T, B>) -> Result<(), Error> {
+        let max = self.limits.max_event_bytes;
+        match message {
+            Message::Text(text) if text.as_ref().len() > max => Err(self.ready.too_long(max)),
+            Message::Text(text) => {
+                let text = text.as_ref();
+                if let Some(is_end) = type_of(text).and_then(|event_type| bounds_a_run(&event_type)) {
+                    self.is_run_over = is_end;
+                }
+                self.ready.event(Raw::Text(text.to_owned()));
+                Ok(())
+            }
+            Message::Binary(bytes) => self.take_binary(bytes.as_ref()),
+            // As enforcement says it of bytes.
+            Message::NotUtf8 => Err(Malformed {
+                rule: Rule::E9,
+                event: self.ready.frames,
+                event_type: None,
+                path: String::new(),
+                expected: "UTF-8".into(),
+                found: "bytes that are none".into(),
+            }
+            .into()),
+            Message::TooLong(other) => Err(self.ready.too_long(max.min(other))),
+        }
+    }
+
+    #[cfg(feature = "protobuf")]
+    fn take_binary(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.len() > Self::max_message_bytes(&self.limits) {
+            return Err(self.ready.too_long(self.limits.max_event_bytes));
+        }
+        let read = super::protobuf::read_message(&mut self.ready, &self.limits, bytes);
+        for item in &self.ready.items {
+            let RawItem::Event { raw: Raw::Value(value), .. } = item else { continue };
+            if let Some(is_end) = value.get("type").and_then(|tag| bounds_a_run(tag.as_str()?)) {
+                self.is_run_over = is_end;
+            }
+        }
+        read
+    }
+
+    #[cfg(not(feature = "protobuf"))]
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the other")]
+    fn take_binary(&mut self, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<T: AsRef<str>, B: AsRef<[u8]>> Machine<Message<T, B>> for MessageDecoder {
+    type Output = RawItem;
+
+    fn push(&mut self, message: Message<T, B>) -> Result<(), Error> {
+        if self.ended {
+            return Ok(());
+        }
+        let taken = self.take(message);
+        self.ended = taken.is_err();
+        taken
+    }
+
+    fn pop(&mut self) -> Option<RawItem> {
+        self.ready.pop()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.items.len()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.ended = true;
+        Ok(())
+    }
+}
+
+/// The type of an event, where it may be one that begins or ends a run: most are told apart
+/// without parsing.
+fn type_of(text: &str) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Tagged<'a> {
+        #[serde(borrow, rename = "type")]
+        event_type: Cow<'a, str>,
+    }
+    if !text.contains("\"RUN_") {
+        return None;
+    }
+    serde_json::from_str(text).ok().map(|tagged: Tagged<'_>| tagged.event_type)
+}
+
+/// `true` for what ends a run, `false` for what begins one.
+fn bounds_a_run(event_type: &str) -> Option<bool> {
+    match event_type {
+        "RUN_FINISHED" | "RUN_ERROR" => Some(true),
+        "RUN_STARTED" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_over_until_another_begins() {
+        let mut decoder = MessageDecoder::default();
+        for (text, is_over) in [
+            (r#"{"type":"CUSTOM","name":"RUN_ERROR","value":{"type":"RUN_FINISHED"}}"#, false),
+            (r#"{"runId":"r","type" : "RUN_FINISHED"}"#, true),
+            (r#"{"type":"CUSTOM","name":"RUN_STARTED","value":{"type":"RUN_STARTED"}}"#, true),
+            (r#"{"type":"RUN_STARTED"}"#, false),
+            ("\"RUN_FINISHED\"", false),
+            (r#"{"type":"RUN_ERROR","message":"no"}"#, true),
+        ] {
+            Machine::push(&mut decoder, Message::<_, &[u8]>::Text(text)).unwrap();
+            assert_eq!(decoder.is_run_over(), is_over, "{text}");
+        }
+    }
+
+    #[cfg(feature = "protobuf")]
+    mod binary {
+        use super::*;
+        use crate::codec::Format;
+        use crate::error::{Limit, LimitExceeded};
+        use crate::event::{Event, RunErrorEvent, RunStartedEvent, StepStartedEvent};
+
+        fn framed(event: impl Into<Event>) -> Vec<u8> {
+            Format::Protobuf.encode(&event.into()).unwrap()
+        }
+
+        fn push(decoder: &mut MessageDecoder, message: &[u8]) -> (usize, Result<(), Error>) {
+            let pushed = Machine::push(decoder, Message::<&str, _>::Binary(message));
+            let items = std::iter::from_fn(|| decoder.ready.pop()).count();
+            (items, pushed)
+        }
+
+        #[test]
+        fn t2_one_event_with_or_without_its_length_or_several() {
+            let step = framed(StepStartedEvent::new("s"));
+            let end = framed(RunErrorEvent::new("no"));
+            let start = framed(RunStartedEvent::new("t", "r"));
+            let mut decoder = MessageDecoder::default();
+            assert_eq!(push(&mut decoder, &step[4..]), (1, Ok(())));
+            assert!(!decoder.is_run_over());
+            assert_eq!(push(&mut decoder, &end), (1, Ok(())));
+            assert!(decoder.is_run_over());
+            assert_eq!(push(&mut decoder, &[&end[..], &start, &step].concat()), (3, Ok(())));
+            assert!(!decoder.is_run_over());
+            assert_eq!(push(&mut decoder, &end[4..]), (1, Ok(())));
+            assert!(decoder.is_run_over());
+            assert_eq!(decoder.ready.frames, 6);
+        }
+
+        #[test]
+        fn t2_a_message_that_is_cut_off_is_malformed_wherever() {
+            let step = framed(StepStartedEvent::new("s"));
+            for len in 0..step.len() {
+                let (items, pushed) = push(&mut MessageDecoder::default(), &step[..len]);
+                assert!(matches!(pushed, Err(Error::Malformed(error)) if error.rule == Rule::T2), "{len}");
+                assert_eq!(items, 0);
+                let cut = [&step[..], &step[..len]].concat();
+                let (items, pushed) = push(&mut MessageDecoder::default(), &cut);
+                assert_eq!((items, pushed.is_err()), (1, len > 0), "what came before is given");
+            }
+        }
+
+        #[test]
+        fn the_limit_is_that_of_an_event() {
+            // Shorter as protobuf than as JSON, which counts too.
+            let step = framed(StepStartedEvent::new("s".repeat(100)));
+            for message in [&step[..], &step[4..]] {
+                for (max, is_good) in [(200, true), (step.len() - 5, false)] {
+                    let mut decoder = MessageDecoder::with_limits(Limits { max_event_bytes: max, ..Limits::default() });
+                    let expected = match is_good {
+                        true => (1, Ok(())),
+                        false => (0, Err(LimitExceeded::new(0, Limit::EventBytes, max).into())),
+                    };
+                    assert_eq!(push(&mut decoder, message), expected);
+                }
+            }
+        }
+
+        #[test]
+        fn a_length_beyond_16_mib_is_told_by_what_follows() {
+            let step = framed(StepStartedEvent::new("s".repeat(17 << 20)));
+            assert_ne!(step[0], 0);
+            let limits = Limits { max_event_bytes: 40 << 20, ..Limits::default() };
+            assert_eq!(push(&mut MessageDecoder::with_limits(limits), &step), (1, Ok(())));
+            assert_eq!(push(&mut MessageDecoder::with_limits(limits), &step[4..]), (1, Ok(())));
+        }
+    }
+}
