@@ -935,9 +935,11 @@ impl Assembler {
     }
 
     fn patch_state(&mut self, delta: &JsonPatch, warnings: &mut Warnings) -> Change {
-        self.live.state_is_set = true;
         match super::patch::apply(delta, Arc::make_mut(&mut self.rest().state)) {
-            Ok(()) => Change { state: true, ..Change::default() },
+            Ok(()) => {
+                self.live.state_is_set = true;
+                Change { state: true, ..Change::default() }
+            }
             Err(error) => {
                 warnings.add(Rule::A6, "/delta", format!("kept the state as it was: {error}"));
                 Change::default()
