@@ -295,7 +295,7 @@ impl Assembler {
                 let open = self.live.reasoning.remove(event.message_id.id());
                 self.close_message(open, event.base.metadata.as_ref())
             }
-            Event::ToolCallStart(event) => self.start_call(event, warnings),
+            Event::ToolCallStart(event) => self.start_call(event, warnings.event),
             Event::ToolCallArgs(event) => {
                 self.extend_call(&event.tool_call_id, &event.delta, event.base.metadata.as_ref())
             }
@@ -609,17 +609,17 @@ impl Assembler {
 
     // ---- tool calls -------------------------------------------------------------------------
 
-    fn start_call(&mut self, event: &ToolCallStartEvent, warnings: &mut Warnings) -> Change {
+    fn start_call(&mut self, event: &ToolCallStartEvent, since: u64) -> Change {
         let id = &event.tool_call_id;
         if self.live.started_set.insert(id.id().clone(), ()).is_none() {
             self.live.started.push(id.clone());
         }
         let place = match self.call_place(id) {
             Some(place) => place,
-            None => self.add_call(event, warnings),
+            None => self.add_call(event),
         };
         let owner = event.subagent_run_id.as_ref().or(self.owner_at(Some(place.message))).cloned();
-        let seq = self.open_item(SubjectKind::ToolCall, id.id(), owner.as_ref(), warnings.event);
+        let seq = self.open_item(SubjectKind::ToolCall, id.id(), owner.as_ref(), since);
         self.live.calls.insert(id.id().clone(), OpenCall { target: Some((place.message, place.call)), seq });
         self.set_call_status(id, ItemStatus::Streaming);
         if let Some(call) = self.call_mut(place.message, place.call) {
@@ -629,7 +629,7 @@ impl Assembler {
     }
 
     /// Puts a new call on its assistant message (rule A3).
-    fn add_call(&mut self, event: &ToolCallStartEvent, warnings: &mut Warnings) -> CallPlace {
+    fn add_call(&mut self, event: &ToolCallStartEvent) -> CallPlace {
         let mut call =
             ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
@@ -637,19 +637,8 @@ impl Assembler {
         // An answer beside a thought of its id is what the parent names (A12).
         let held = event.parent_message_id.as_ref().and_then(|parent| self.held_assistant(parent));
         let id = match &event.parent_message_id {
-            Some(parent) => match self.held(parent) {
-                Some(other) if held.is_none() => {
-                    let message = format!(
-                        "{:?} is a {} message: the call gets a message of its own",
-                        excerpt(parent.as_str()),
-                        other.role()
-                    );
-                    warnings.add(Rule::A3, "/parentMessageId", message);
-                    own()
-                }
-                _ => parent.clone(),
-            },
-            None => own(),
+            Some(parent) if held.is_some() || self.held(parent).is_none() => parent.clone(),
+            _ => own(),
         };
         let inner = self.inner();
         let message = held.unwrap_or_else(|| {

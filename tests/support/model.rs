@@ -271,7 +271,6 @@ impl Model {
             let held = held.filter(|came| text(self.at(*came), "role") == "assistant");
             let came = held.unwrap_or_else(|| {
                 let taken = named.is_some_and(|parent| self.first(parent).is_some());
-                self.warned.extend(taken.then_some((Rule::A3, 0)));
                 let made = named.filter(|_| !taken).unwrap_or(id);
                 self.push(owned(json!({"id": made, "role": "assistant"}), event))
             });
