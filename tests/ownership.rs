@@ -5,8 +5,9 @@
 
 mod support;
 
-use ag_ui_stream::machine::Enforcer;
-use ag_ui_stream::{EventType, History, Rule, Subject, SubjectKind, Violation};
+use ag_ui_stream::machine::{Enforcer, Pipeline};
+use ag_ui_stream::message::AssistantMessage;
+use ag_ui_stream::{EventType, History, Message, Rule, Subject, SubjectKind, Violation};
 use serde_json::{Value, json};
 use support::verified::*;
 use support::*;
@@ -324,6 +325,37 @@ fn o4_a_message_that_a_call_makes_is_whose_the_call_is() {
     // A span is no message.
     let span = [by("b", reasoning_start("m")), by("a", call_of("m", "c")), by("b", text_start("m"))];
     assert_eq!(violation_in_run(span).rule, Rule::O2);
+}
+
+#[test]
+fn o4_r6_a_call_does_not_claim_a_message_that_may_be_held_from_before() {
+    // Two subagents call under a message of an earlier run, or of the history, whose owner is not
+    // known in this run.
+    let calls = || {
+        [
+            by("a", call_of("m", "c")),
+            by("a", call_end("c")),
+            by("b", call_of("m", "d")),
+            by("b", call_end("d")),
+            by("b", text_start("m")),
+            by("b", text_end("m")),
+        ]
+    };
+    let run = |events: Vec<Value>| [vec![run_started()], events, vec![run_finished()]].concat();
+    let stream = |history: bool, runs: &[Vec<Value>]| {
+        let builder = Pipeline::builder();
+        let held = Message::from(AssistantMessage::new("m"));
+        let mut pipeline = if history { builder.history([held]) } else { builder }.build();
+        runs.concat().iter().try_for_each(|event| pipeline.push(event))
+    };
+    let spoken = || run(vec![text_start("m"), text_end("m")]);
+    assert_eq!(stream(false, &[spoken(), run(calls().to_vec())]), Ok(()));
+    assert_eq!(stream(false, &[vec![run_started(), run_error()], run(calls().to_vec())]), Ok(()));
+    assert_eq!(stream(true, &[run(calls().to_vec())]), Ok(()));
+    // With nothing before, the first call makes the message, and it is that call's.
+    for runs in [vec![run(calls().to_vec())], vec![vec![run_error()], run(calls().to_vec())]] {
+        assert_eq!(stream(false, &runs).unwrap_err().rule(), Some(Rule::O4));
+    }
 }
 
 #[test]

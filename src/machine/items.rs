@@ -42,7 +42,7 @@ struct Tally {
 /// The things of the active run.
 ///
 /// Grows by one entry for each thing that the run names, and forgets them with
-/// [`reset`](Items::reset): whoever adds a field resets it there.
+/// [`reset`](Items::reset): whoever adds a field resets it there, or says why not.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     messages: Table<MessageId>,
@@ -52,12 +52,15 @@ pub(crate) struct Items {
     steps: Table<StepKey>,
     subagents: Table<SubagentRunId>,
     tally: Tally,
+    /// Whether there may be messages from before the run that it did not name: their ids say
+    /// nothing of who made them. The one thing that outlives a run.
+    others_may_be_held: bool,
 }
 
 impl Items {
     /// Forgets the run (R6).
     pub(crate) fn reset(&mut self) {
-        let Self { messages, calls, reasoning, activities, steps, subagents, tally } = self;
+        let Self { messages, calls, reasoning, activities, steps, subagents, tally, others_may_be_held: _ } = self;
         messages.reset();
         calls.reset();
         reasoning.reset();
@@ -65,6 +68,11 @@ impl Items {
         steps.reset();
         subagents.reset();
         *tally = Tally::default();
+    }
+
+    /// Notes that messages from before the run may be held.
+    pub(crate) fn expect_others(&mut self) {
+        self.others_may_be_held = true;
     }
 
     /// How many things are open.
@@ -221,9 +229,9 @@ impl Items {
             self.tally.open(&mut call.life, place);
         }
         // A3: a message that nobody spoke of is made by its first call, and is then whose that call
-        // is. Without a tag the call does not say.
+        // is. Without a tag the call does not say, and one that is held from before is not made.
         if let (Some(parent), Some(_)) = (&event.parent_message_id, tag) {
-            if !self.is_other_than_text(parent) {
+            if !self.others_may_be_held && !self.is_other_than_text(parent) {
                 self.messages.name(parent, tag, false, place.index);
             }
         }

@@ -81,7 +81,8 @@ impl PipelineBuilder {
         self
     }
 
-    /// The conversation from before the stream. Only assembly needs it.
+    /// The conversation from before the stream. Assembly needs it; verification only learns that
+    /// there is one, so that a call is not taken for what makes a message that is there (rule O4).
     pub fn history(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
         self.messages = messages.into_iter().collect();
         self
@@ -96,14 +97,21 @@ impl PipelineBuilder {
     /// The pipeline with assembly.
     #[must_use]
     pub fn build(self) -> Pipeline {
-        let assembler = Assembler::with_history(self.messages, self.state);
-        Pipeline { intake: Intake::new(self.limits, self.strictness, self.compat), assembler }
+        let mut intake = Intake::new(self.limits, self.strictness, self.compat);
+        if !self.messages.is_empty() {
+            intake.verifier.expect_history();
+        }
+        Pipeline { intake, assembler: Assembler::with_history(self.messages, self.state) }
     }
 
     /// The pipeline without assembly.
     #[must_use]
     pub fn build_events(self) -> EventPipeline {
-        EventPipeline { intake: Intake::new(self.limits, self.strictness, self.compat), ready: VecDeque::new() }
+        let mut intake = Intake::new(self.limits, self.strictness, self.compat);
+        if !self.messages.is_empty() {
+            intake.verifier.expect_history();
+        }
+        EventPipeline { intake, ready: VecDeque::new() }
     }
 }
 

@@ -401,8 +401,17 @@ impl Verifier {
         Ok(())
     }
 
+    /// Notes that messages from before the stream are held.
+    pub(crate) fn expect_history(&mut self) {
+        self.items.expect_others();
+    }
+
     fn begin(&mut self, event: &RunStartedEvent, place: Place) {
         self.items.reset();
+        if !matches!(self.phase, Phase::Waiting | Phase::Failed(None, _)) {
+            // What an earlier run made persists (R6).
+            self.items.expect_others();
+        }
         if let Some(input) = &event.input {
             self.items.seed(&input.messages, false, place.index);
         }
