@@ -1,7 +1,8 @@
-//! A chat in the terminal with any AG-UI agent behind HTTP.
+//! A chat in the terminal with any AG-UI agent behind HTTP or WebSocket.
 //!
 //! ```sh
 //! cargo run --example chat --features full -- http://127.0.0.1:8000/agent
+//! cargo run --example chat --features full -- ws://127.0.0.1:8000/agent
 //! ```
 //!
 //! Ctrl-C breaks a run off; at the prompt it ends the program, as does the end of the input. A
@@ -13,13 +14,12 @@ use std::error::Error as StdError;
 use std::io::Write;
 use std::time::SystemTime;
 
-use ag_ui_stream::client::{HttpAgent, HttpError};
+use ag_ui_stream::client::{HttpAgent, WebSocketAgent};
 use ag_ui_stream::event::Interrupt;
-use ag_ui_stream::machine::Pipeline;
 use ag_ui_stream::message::{Message, UserMessage};
 use ag_ui_stream::snapshot::RunOutcome;
 use ag_ui_stream::snapshot::Snapshot;
-use ag_ui_stream::{Error, Event, EventStreamExt, IdGenerator, RandomIds, Resume, ResumeEntry, RunAgentInput};
+use ag_ui_stream::{Agent, AgentExt, Error, Event, IdGenerator, RandomIds, Resume, ResumeEntry, RunAgentInput};
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -32,11 +32,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     let Some(url) = std::env::args().nth(1) else {
         return Err("usage: chat URL".into());
     };
-    let mut builder = HttpAgent::builder(url);
-    if let Ok(token) = std::env::var("AG_UI_TOKEN") {
-        builder = builder.bearer(token);
-    }
-    let agent = builder.build()?;
+    let agent = agent_at(&url)?;
 
     let mut prompts = BufReader::new(tokio::io::stdin()).lines();
     let mut ids = RandomIds::new();
@@ -54,7 +50,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
             let mut input = RunAgentInput::new(thread.as_str(), ids.next_id(), messages.clone());
             input.state = state.clone();
             input.resume = resume.take();
-            let Some(snapshot) = run(&agent, input).await else { break };
+            let Some(snapshot) = run(&*agent, input).await else { break };
             messages = snapshot.messages().iter().cloned().collect();
             // `null` is a state, but none that an input can carry.
             state = Some(snapshot.state().clone()).filter(|state| !state.is_null());
@@ -73,19 +69,32 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
+fn agent_at(url: &str) -> Result<Box<dyn Agent>, Box<dyn StdError>> {
+    let token = std::env::var("AG_UI_TOKEN").ok();
+    if url.starts_with("ws:") || url.starts_with("wss:") {
+        let mut builder = WebSocketAgent::builder(url);
+        if let Some(token) = token {
+            builder = builder.bearer(token);
+        }
+        return Ok(Box::new(builder.build()?));
+    }
+    let mut builder = HttpAgent::builder(url);
+    if let Some(token) = token {
+        builder = builder.bearer(token);
+    }
+    Ok(Box::new(builder.build()?))
+}
+
 /// Runs the agent and shows what comes; gives the conversation behind it, however the run ended,
 /// or `None` where it did not begin.
-async fn run(agent: &HttpAgent, input: RunAgentInput) -> Option<Snapshot> {
-    let mut pipeline = Pipeline::builder().history(input.messages.iter().cloned());
-    if let Some(state) = &input.state {
-        pipeline = pipeline.state(state.clone());
-    }
+async fn run(agent: &dyn Agent, input: RunAgentInput) -> Option<Snapshot> {
+    // To drop the run, or the wait for it, is to abort it.
     let started = tokio::select! {
-        started = agent.start(input) => started,
-        _ = ctrl_c() => Err(HttpError::Aborted),
+        started = agent.updates(input) => started,
+        _ = ctrl_c() => Err(Error::Source("aborted".into())),
     };
     let mut updates = match started {
-        Ok(events) => events.updates_with(pipeline.build()),
+        Ok(updates) => updates,
         Err(error) => {
             complain(&error);
             return None;
@@ -94,7 +103,7 @@ async fn run(agent: &HttpAgent, input: RunAgentInput) -> Option<Snapshot> {
     loop {
         let update = tokio::select! {
             update = updates.next() => update,
-            _ = ctrl_c() => Some(Err(Error::Source(HttpError::Aborted))),
+            _ = ctrl_c() => Some(Err(Error::Source("aborted".into()))),
         };
         match update {
             Some(Ok(update)) => {

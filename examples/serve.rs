@@ -3,6 +3,7 @@
 //! ```sh
 //! cargo run --example serve --features full             # 127.0.0.1:8000, or another address
 //! cargo run --example chat --features full -- http://127.0.0.1:8000/agent
+//! cargo run --example chat --features full -- ws://127.0.0.1:8000/agent
 //! ```
 //!
 //! Some words make it do more: `tool` calls a tool, `think` reasons aloud, `ask` stops with a
@@ -10,6 +11,7 @@
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
+use std::pin::pin;
 use std::time::Duration;
 
 use ag_ui_stream::codec::Format;
@@ -20,35 +22,67 @@ use ag_ui_stream::event::{
 use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, PROTOCOL_VERSION, RunAgentInput};
 use axum::Router;
 use axum::body::{Body, Bytes};
+use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade, close_code};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8000".to_owned());
     let listener = TcpListener::bind(&address).await?;
-    println!("an agent at http://{}/agent", listener.local_addr()?);
-    axum::serve(listener, Router::new().route("/agent", post(agent))).await
+    let address = listener.local_addr()?;
+    println!("an agent at http://{address}/agent and ws://{address}/agent");
+    axum::serve(listener, Router::new().route("/agent", post(over_http).get(over_websocket))).await
 }
 
 /// The input of a run in, its events out.
-async fn agent(body: Bytes) -> Response {
+async fn over_http(body: Bytes) -> Response {
     let input = match RunAgentInput::from_slice(&body) {
         Ok((input, _)) => input,
         Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
     };
-    println!("run {} of thread {}", input.run_id, input.thread_id);
-    let events = stream::iter(script(input)).then(|event| async {
-        tokio::time::sleep(Duration::from_millis(40)).await;
-        event
-    });
     // Expanded and verified on the way out: whatever the script, a client never sees a broken run
     // that looks whole.
-    let body = events.items().to_sse().keep_alive(Duration::from_secs(15));
+    let body = events_of(input).items().to_sse().keep_alive(Duration::from_secs(15));
     ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
+}
+
+/// The same, a message for the input and for each event.
+async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(|mut socket| async move {
+        let Some(Ok(Message::Text(text))) = socket.recv().await else { return };
+        let (code, reason) = match RunAgentInput::from_slice(text.as_bytes()) {
+            Err(error) => (close_code::INVALID, error.to_string()),
+            Ok((input, _)) => {
+                let mut texts = pin!(events_of(input).items().to_json());
+                loop {
+                    match texts.next().await {
+                        Some(Ok(text)) => {
+                            if socket.send(Message::text(text)).await.is_err() {
+                                return;
+                            }
+                        }
+                        Some(Err(error)) => break (close_code::ERROR, error.to_string()),
+                        None => break (close_code::NORMAL, String::new()),
+                    }
+                }
+            }
+        };
+        // As much as fits into the frame.
+        let reason: String = reason.chars().take(30).collect();
+        let _ = socket.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
+    })
+}
+
+fn events_of(input: RunAgentInput) -> impl Stream<Item = Event> + Send {
+    println!("run {} of thread {}", input.run_id, input.thread_id);
+    stream::iter(script(input)).then(|event| async {
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        event
+    })
 }
 
 /// What the agent does with an input.

@@ -29,7 +29,8 @@ object! {
             tools: Vec<Tool> = "tools",
             /// What else the agent should know.
             context: Vec<Context> = "context",
-            /// The answers to the interrupts of the run before.
+            /// The answers to the interrupts of the run before: [`Run::resume`](crate::snapshot::Run::resume)
+            /// holds them to rule T4.
             resume: Vec<ResumeEntry> = "resume",
         }
         nonnull {

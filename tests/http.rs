@@ -325,6 +325,15 @@ async fn no_server() {
 }
 
 #[tokio::test]
+async fn https_without_tls_says_what_to_do() {
+    let agent = HttpAgent::new("https://127.0.0.1:1/agent?secret=1").unwrap();
+    let error = agent.start(input()).await.unwrap_err();
+    assert!(matches!(error, HttpError::NoTls(_)), "{error:?}");
+    assert!(error.to_string().contains("rustls"), "{error}");
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_hook_that_fails() {
     let agent = HttpAgent::builder("http://127.0.0.1:1/").prepare(|_| async { Err("no token".into()) });
     let error = agent.build().unwrap().start(input()).await.unwrap_err();

@@ -67,6 +67,7 @@ fn inputs() -> Vec<(String, Value)> {
             {"type": "binary", "mimeType": "application/pdf", "url": "https://example.com/a.pdf"}
         ]}
     ]));
+    everything["protocolVersion"] = json!("1.7");
     everything["parentRunId"] = json!("p");
     everything["resume"] = json!([{"interruptId": "i", "status": "resolved", "payload": {"ok": null}}]);
     everything["forwardedProps"] = json!({"deep": [{"subagentRunId": "kept"}]});

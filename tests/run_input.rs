@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use ag_ui_stream::machine::Downgrade;
-use ag_ui_stream::message::UserMessage;
+use ag_ui_stream::message::{TextPart, UserMessage};
 use ag_ui_stream::{Error, Event, Outgoing, ProtocolVersion, Raw, RawItem, Rule, RunAgentInput, Warning};
 use serde_json::{Value, json};
 
@@ -96,9 +96,17 @@ fn t4_e5_what_is_malformed_is_an_error_beside_state_of_any_depth() {
     given.state = Some(nested(700));
     let (sent, warnings) = Outgoing::new().prepare(given.clone()).unwrap();
     assert_eq!((sent.state, warnings), (given.state.clone(), vec![]), "how deep it may be is for the server to say");
+    let malformed = |given: RunAgentInput| match Outgoing::new().prepare(given) {
+        Err(Error::Malformed(error)) => (error.rule, error.path),
+        other => panic!("{other:?}"),
+    };
+    let mut part = TextPart::new("Hello");
+    part.metadata = Some(Value::Null);
+    let mut deep = given.clone();
+    deep.messages.push(UserMessage::new("n", vec![part.into()]).into());
+    assert_eq!(malformed(deep), (Rule::E5, "/messages/1/content/0/metadata".to_owned()));
     given.forwarded_props = Some(Value::Null);
-    let Err(Error::Malformed(error)) = Outgoing::new().prepare(given) else { panic!("it was sent") };
-    assert_eq!((error.rule, error.path.as_str()), (Rule::E5, "/forwardedProps"));
+    assert_eq!(malformed(given), (Rule::E5, "/forwardedProps".to_owned()));
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::error::{Malformed, TruncatedBy};
 /// | variant | when | [`truncated_by`](HttpError::truncated_by) |
 /// |---|---|---|
 /// | [`Input`](HttpError::Input), [`Client`](HttpError::Client), [`Prepare`](HttpError::Prepare) | before a byte is sent | |
-/// | [`Connect`](HttpError::Connect), [`Request`](HttpError::Request) | before an answer | |
+/// | [`NoTls`](HttpError::NoTls), [`Connect`](HttpError::Connect), [`Request`](HttpError::Request) | before an answer | |
 /// | [`Status`](HttpError::Status), [`ContentType`](HttpError::ContentType), [`ContentEncoding`](HttpError::ContentEncoding) | at its head | |
 /// | [`Body`](HttpError::Body) | among its events | `Body` |
 /// | [`NoBytes`](HttpError::NoBytes), [`NoEvent`](HttpError::NoEvent), [`Deadline`](HttpError::Deadline) | among its events, or before | `Timeout` |
@@ -41,6 +41,9 @@ pub enum HttpError {
     Client(reqwest::Error),
     /// The hook that prepares the request failed; nothing was sent.
     Prepare(BoxError),
+    /// The address is `https`, and the client has no TLS: enable one of `reqwest`'s features for it,
+    /// such as `rustls`, in your own manifest.
+    NoTls(reqwest::Error),
     /// There is no connection to the server.
     Connect(reqwest::Error),
     /// The server gave no answer: the connection broke before the head of one.
@@ -104,9 +107,11 @@ impl HttpError {
     /// That no request could be made, or no answer came. Addresses may hold secrets, so they are
     /// left out.
     pub(super) fn of_request(error: reqwest::Error) -> Self {
+        let no_tls = error.url().is_some_and(|url| url.scheme() == "https") && is_refused_scheme(&error);
         let error = error.without_url();
         match () {
             () if error.is_builder() => HttpError::Client(error),
+            () if no_tls => HttpError::NoTls(error),
             () if error.is_connect() => HttpError::Connect(error),
             () => HttpError::Request(error),
         }
@@ -117,6 +122,18 @@ impl HttpError {
     }
 }
 
+/// Whether the connector took no other scheme than `http`: it says so in words alone.
+fn is_refused_scheme(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.to_string().contains("scheme is not http") {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -124,6 +141,9 @@ impl fmt::Display for HttpError {
             HttpError::Json(_) => f.write_str("the input of the run cannot be written as JSON"),
             HttpError::Client(_) => f.write_str("the request could not be made"),
             HttpError::Prepare(_) => f.write_str("the request could not be prepared"),
+            HttpError::NoTls(_) => f.write_str(
+                "`https` needs TLS: enable a feature of `reqwest` for it, such as `rustls`, in your Cargo.toml",
+            ),
             HttpError::Connect(_) => f.write_str("no connection to the server"),
             HttpError::Request(_) => f.write_str("the server gave no answer"),
             HttpError::Status { status, excerpt } => {
@@ -159,6 +179,7 @@ impl StdError for HttpError {
             HttpError::Json(error) => Some(error),
             HttpError::Prepare(error) => Some(&**error),
             HttpError::Client(error)
+            | HttpError::NoTls(error)
             | HttpError::Connect(error)
             | HttpError::Request(error)
             | HttpError::Body(error) => Some(error),

@@ -102,10 +102,26 @@ struct OpenMessage {
 /// How a message grew so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Track {
-    /// The epoch in which it grew last without being the one that grew before, plus one.
+    /// How often it grew in turns with others, within an epoch.
+    times: u32,
     epoch: u64,
     /// Where it was found among the warm ones.
     place: usize,
+}
+
+impl Track {
+    /// To take a message out of the list and to put it back costs about as much as it saves in so
+    /// many deltas.
+    const WARM_AFTER: u32 = 4;
+
+    /// Notes that it grows once more, and says whether that was often enough to take it out.
+    fn is_worth_it(&mut self, epoch: u64) -> bool {
+        if self.epoch != epoch {
+            *self = Self { epoch, ..Self::default() };
+        }
+        self.times = self.times.saturating_add(1);
+        self.times > Self::WARM_AFTER
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -1380,8 +1396,8 @@ fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
 }
 
 /// The entry of a message that grows. One that grows twice in a row leaves the list for a place of
-/// its own, and those that take turns for places side by side, if no reader made a copy since they
-/// grew before: for that copy they would have to go back.
+/// its own, and those that take turns for places side by side, if no reader made a copy while they
+/// grew a few times: for that copy they would have to go back.
 #[inline]
 fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, track: &mut Track, key: u64) -> Option<&'i mut Entry> {
     let before = last_grown.replace(key);
@@ -1393,11 +1409,9 @@ fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, track: &mut Tra
         if before == Some(key) {
             inner.cool();
             inner.hot = Some((key, inner.take_out(key)?));
-        } else if track.epoch == inner.epoch + 1 && !inner.warm.is_full() {
+        } else if track.is_worth_it(inner.epoch) && !inner.warm.is_full() {
             let entry = inner.take_out(key)?;
             track.place = inner.warm.insert(key, entry);
-        } else {
-            track.epoch = inner.epoch + 1;
         }
     }
     inner.entry_mut(key)

@@ -23,8 +23,8 @@ use crate::wire::{excerpt, fast, open};
 /// In: any [`RawEvent`], one event each. Out, for each: a [`Warning`] for everything that was
 /// removed, in the order of the schema, then the event, unless the whole of it was dropped.
 ///
-/// A common event costs one pass over its text and the allocation of its delta; other events cost
-/// a tree of borrowed values as well. What an event says is independent of the form it came in
+/// A common event costs one pass over its text and the allocation of what it brings; other events
+/// cost a tree of borrowed values as well. What an event says is independent of the form it came in
 /// (rule P4): typed events are held to the schema too.
 ///
 /// # Errors

@@ -44,7 +44,7 @@ pub enum RunOutcome {
         /// The tool calls that wait for an answer of the application's (rule R9).
         pending_tool_call_ids: Arc<[ToolCallId]>,
     },
-    /// It waits for answers.
+    /// It waits for answers: [`Run::resume`] takes them.
     Interrupt {
         /// What it waits for.
         interrupts: Arc<[Interrupt]>,

@@ -21,7 +21,8 @@ type Wait = Arc<dyn Fn(&RawItem, Duration) -> Duration + Send + Sync>;
 /// No wait is longer than [`max_delay`](Timing::max_delay), a minute unless told otherwise: a
 /// recording comes from elsewhere, and may claim that a year passed.
 ///
-/// All but [`immediate`](Timing::immediate) need the timers of a tokio runtime.
+/// All but [`immediate`](Timing::immediate) need the timers of a tokio runtime; without them a replay
+/// panics when it first has to wait.
 ///
 /// # Examples
 /// ```

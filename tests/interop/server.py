@@ -2,9 +2,9 @@
 
 Standard input: a JSON array of events. Standard output: the port, in one line. It runs until it is
 killed. POST /<lines>/<size> answers with the events, that many bytes at once, if the body is an input
-that the package accepts; the lines end as the package ends them (`lf`), or as others might: `crlf`,
-`cr`, and `busy` with all three, comments and other fields. GET / gives the last input as the package
-writes it.
+that the package accepts; their lines are those of the package (`lf`), or as others might write them:
+`crlf`, `cr`, and `busy` with all three, comments and other fields. GET / gives the last input as the
+package writes it.
 """
 
 import json
@@ -28,15 +28,17 @@ def event(value):
 EVENTS = [event(value) for value in json.load(sys.stdin)]
 
 
+BEFORE = ["", ": keep-alive\n\n", "retry: 5\r", "id: 7\r\n", "event: message\n", ":\r\n\r\n", "datum: no\n"]
+ENDS = {"crlf": ["\r\n"], "cr": ["\r"], "busy": ["\n", "\r\n", "\r"]}
+
+
 def lines(kind, texts):
-    """What the package wrote, with other line ends."""
-    if kind == "busy":
-        before = ["", ": keep-alive\n\n", "retry: 5\r", "id: 7\r\n", "event: message\n", ":\r\n\r\n", "datum: no\n"]
-        ends = ["\n", "\r\n", "\r"]
-        return [
-            before[at % len(before)] + text.replace("\n", ends[at % len(ends)]) for at, text in enumerate(texts)
-        ]
-    return [text.replace("\n", {"lf": "\n", "crlf": "\r\n", "cr": "\r"}[kind]) for text in texts]
+    """What the package wrote, or the same events on two lines each with other line ends."""
+    for at, text in enumerate(texts):
+        if kind != "lf":
+            ends = ENDS[kind]
+            text = text.replace(',"', ',\ndata: "', 1).replace("\n", ends[at % len(ends)])
+        yield BEFORE[at % len(BEFORE)] + text if kind == "busy" else text
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -56,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
         encoder = EventEncoder(accept=self.headers["accept"])
         _, kind, size = self.path.split("/")
         size = int(size)
-        stream = "".join(lines(kind, [encoder.encode(event) for event in EVENTS])).encode()
+        stream = "".join(lines(kind, map(encoder.encode, EVENTS))).encode()
         self.answer(200, encoder.get_content_type(), (stream[at : at + size] for at in range(0, len(stream), size)))
 
     def answer(self, status, content_type, pieces):

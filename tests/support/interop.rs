@@ -44,7 +44,8 @@ pub fn old_python() -> Option<Peer> {
 }
 
 fn python_with(version: &str, packages: &str, requirements: &str) -> Option<Peer> {
-    let install = format!("python3 -m pip install --target tests/interop/{packages} -r tests/interop/{requirements}");
+    let install =
+        format!("python3 -m pip install --upgrade --target tests/interop/{packages} -r tests/interop/{requirements}");
     let metadata = format!("{packages}/ag_ui_protocol-{version}.dist-info/METADATA");
     let mut peer = Peer::find("python3", &[(metadata, &format!("Version: {version}"))], &install)?;
     peer.packages = Some(peer.folder.join(packages));
