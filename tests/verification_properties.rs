@@ -88,7 +88,16 @@ fn owner(run: &[Value], table: SubjectKind, id: &str) -> Option<Option<String>> 
                 };
                 owner.get_or_insert_with(|| tag.or_else(inherited));
             }
-            ("TOOL_CALL_RESULT", SubjectKind::TextMessage) if is("messageId") => owner = Some(tag),
+            // A call with a tag makes the message that it names, if nobody spoke of it (A3).
+            ("TOOL_CALL_START", SubjectKind::TextMessage) if is("parentMessageId") && tag.is_some() => {
+                let other = self::owner(&run[..at], SubjectKind::Activity, id).is_some();
+                if !other && !run[..at].iter().any(|event| names_thought(event, id)) {
+                    owner.get_or_insert(tag);
+                }
+            }
+            ("TOOL_CALL_RESULT", SubjectKind::TextMessage) if is("messageId") => {
+                owner.get_or_insert(tag);
+            }
             ("ACTIVITY_SNAPSHOT", SubjectKind::Activity) if is("messageId") => {
                 if event.get("replace") != Some(&json!(false)) {
                     owner = Some(tag);
@@ -121,6 +130,14 @@ fn owner(run: &[Value], table: SubjectKind, id: &str) -> Option<Option<String>> 
         }
     }
     owner
+}
+
+/// Whether an event names a reasoning message; a span is none.
+fn names_thought(event: &Value, id: &str) -> bool {
+    let list = event.get("messages").or_else(|| event.get("input")?.get("messages"));
+    let mut messages = list.and_then(Value::as_array).into_iter().flatten();
+    (kind_of(event) == "REASONING_MESSAGE_START" && text(event, "messageId") == Some(id))
+        || messages.any(|message| text(message, "role") == Some("reasoning") && text(message, "id") == Some(id))
 }
 
 /// The rule that an event breaks after these.

@@ -101,6 +101,11 @@ async fn close(mut socket: Socket, frame: Option<CloseFrame>) {
     while socket.next().await.is_some() {}
 }
 
+/// What a server tells, and not for ever.
+async fn soon<T>(told: oneshot::Receiver<T>) -> T {
+    timeout(Duration::from_secs(10), told).await.unwrap().unwrap()
+}
+
 fn closing(code: u16, reason: &'static str) -> Option<CloseFrame> {
     Some(CloseFrame { code: code.into(), reason: reason.into() })
 }
@@ -220,7 +225,7 @@ async fn t4_what_is_sent() {
     input.messages.push(ActivityMessage::new("a", "PLAN", serde_json::Map::new()).into());
     let events = WebSocketAgent::new(url).unwrap().start(input).await.unwrap();
     assert!(matches!(outcome(events).await.error, Some(Error::Truncated(_))));
-    let sent = told.await.unwrap();
+    let sent = soon(told).await;
     assert_eq!(sent["protocolVersion"], "1.0");
     assert_eq!(sent["messages"], json!([{"id": "u", "role": "user", "content": "Hello"}]));
     assert_eq!((&sent["state"], &sent["tools"]), (&json!({}), &json!([])));
@@ -262,7 +267,7 @@ async fn headers_a_token_and_a_hook() {
     let shown = format!("{agent:?}");
     assert!(shown.contains("x-mine") && !shown.contains("secret") && !shown.contains("key=1"), "{shown}");
     outcome(agent.start(input()).await.unwrap()).await;
-    let (uri, seen) = told.await.unwrap();
+    let (uri, seen) = soon(told).await;
     assert_eq!(uri, "/agent?key=1");
     assert_eq!(seen.map(Option::unwrap), ["Bearer secret", "yes", "run"]);
 }
@@ -441,15 +446,26 @@ async fn r8_closed_with_a_reason() {
 
 #[tokio::test]
 async fn the_server_gets_an_answer_to_its_close() {
-    let (tell, told) = oneshot::channel();
-    let url = server(async move |mut socket, _| {
-        socket.send(Message::text(STARTED)).await.unwrap();
-        socket.close(closing(4001, "now")).await.unwrap();
-        tell.send(socket.next().await.unwrap().unwrap()).unwrap();
-    })
-    .await;
-    assert!(run(&url).await.error.is_some());
-    assert_eq!(told.await.unwrap(), Message::Close(closing(4001, "now")));
+    for is_owned in [true, false] {
+        let (tell, told) = oneshot::channel();
+        let url = server(async move |mut socket, _| {
+            socket.send(Message::text(STARTED)).await.unwrap();
+            socket.close(closing(4001, "now")).await.unwrap();
+            tell.send(socket.next().await.unwrap().unwrap()).unwrap();
+        })
+        .await;
+        if is_owned {
+            assert!(run(&url).await.error.is_some());
+            assert_eq!(soon(told).await, Message::Close(closing(4001, "now")));
+        } else {
+            let (mut socket, _) = connect_async(&url).await.unwrap();
+            socket.send(Message::text("{}")).await.unwrap();
+            assert!(outcome((&mut socket).agent_events()).await.error.is_some());
+            // Though the socket is still there.
+            assert_eq!(soon(told).await, Message::Close(closing(4001, "now")));
+            drop(socket);
+        }
+    }
 }
 
 #[tokio::test]
@@ -614,14 +630,14 @@ async fn behind_the_end_of_a_run_the_socket_is_closed() {
     let options = WebSocketOptions::new().after_run(Duration::from_millis(50));
     let (url, told) = stays_open(&WHOLE).await;
     assert_whole(&run_with(&url, options.clone()).await);
-    assert_eq!(told.await.unwrap(), Message::Close(closing(1000, "")));
+    assert_eq!(soon(told).await, Message::Close(closing(1000, "")));
 
     // R4: what comes late is given.
     let (url, told) = stays_open(&[STARTED, TEXT, FINISHED, r#"{"type":"RUN_ERROR","message":"late"}"#]).await;
     let late = run_with(&url, options.clone()).await;
     assert!(late.error.is_none());
     assert_eq!(late.outcome.as_deref(), Some("error"));
-    told.await.unwrap();
+    soon(told).await;
 
     // A second run is waited for.
     let (url, _told) = stays_open(&[STARTED, TEXT, FINISHED, STARTED]).await;
@@ -636,7 +652,7 @@ async fn without_that_it_is_for_the_server_to_close() {
         for text in WHOLE {
             socket.send(Message::text(text)).await.unwrap();
         }
-        told.await.unwrap();
+        soon(told).await;
         socket.send(Message::text(STARTED)).await.unwrap();
         socket.send(Message::text(FINISHED)).await.unwrap();
         close(socket, None).await;
@@ -677,7 +693,7 @@ async fn to_drop_is_to_abort() {
     let mut updates = agent.updates(input()).await.unwrap();
     assert!(updates.next().await.unwrap().is_ok());
     drop(updates);
-    let goodbye = timeout(Duration::from_secs(10), told).await.unwrap().unwrap();
+    let goodbye = soon(told).await;
     assert_eq!(goodbye, Some(Message::Close(closing(1000, ""))));
 }
 
@@ -705,7 +721,7 @@ async fn a_handle_aborts() {
     assert!(matches!(last, Some(Err(Error::Source(WebSocketError::Aborted)))), "{last:?}");
     assert!(events.next().await.is_none());
     // Though the stream is still there.
-    timeout(Duration::from_secs(10), told).await.unwrap().unwrap();
+    soon(told).await;
 
     // An agent's handle, while the socket is opened, and one that is waited on.
     let (done, wait) = oneshot::channel::<()>();

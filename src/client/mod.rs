@@ -17,7 +17,7 @@
 //! Both libraries are used without default features, hence without TLS. For `https` and `wss` add
 //! them to your own dependencies with the feature of your choice, for example
 //! `reqwest = { version = "0.13", default-features = false, features = ["rustls"] }` or
-//! `tokio-tungstenite = { version = "0.30", features = ["rustls-tls-webpki-roots"] }`.
+//! `tokio-tungstenite = { version = "0.30", features = ["native-tls"] }`.
 
 mod abort;
 mod body;
