@@ -4,6 +4,33 @@
 //! methods give. Each is lazy, holds its source and a [machine](crate::machine), spawns nothing,
 //! needs no runtime, and is `Send` and `Unpin` where its source is.
 //!
+//! # Channels
+//!
+//! A receiver of tokio's is a source with a wrapper of `tokio-stream`. `ReceiverStream` for
+//! [`mpsc`](tokio::sync::mpsc): its bound is the back pressure on the agent. `BroadcastStream` has an
+//! error of its own for a receiver that lagged; events are missing then, and it ends the run as
+//! [`Error::Source`](crate::Error::Source).
+//!
+//! ```
+//! use ag_ui_stream::EventStreamExt;
+//! use ag_ui_stream::event::{Event, RunFinishedEvent, RunStartedEvent};
+//! use futures::TryStreamExt;
+//! use tokio::sync::mpsc;
+//! use tokio_stream::wrappers::ReceiverStream;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ag_ui_stream::Error> {
+//! let (agent, receiver) = mpsc::channel::<Event>(16);
+//! tokio::spawn(async move {
+//!     let _ = agent.send(RunStartedEvent::new("thread", "run").into()).await;
+//!     let _ = agent.send(RunFinishedEvent::new("thread", "run").into()).await;
+//! });
+//! let updates: Vec<_> = ReceiverStream::new(receiver).updates().try_collect().await?;
+//! assert_eq!(updates.len(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Use without this module
 //!
 //! What a combinator does is this loop, around the same machine:
