@@ -194,7 +194,11 @@ impl Context {
             Ok(value) => Some(value),
             Err(Reject::Unknown(rule)) => {
                 let path = self.path_to(Some(key));
-                self.warn(rule, path, format!("removed `{key}`: {} is not known here", describe_member(node)));
+                self.warn(
+                    rule,
+                    path,
+                    format!("removed `{key}`: {} is not known here, or needs what is not", describe_member(node)),
+                );
                 None
             }
             Err(reject) => {
@@ -320,7 +324,10 @@ impl Context {
                     self.warn(
                         rule,
                         path,
-                        format!("removed element {index}: {} is not known here", describe_member(element)),
+                        format!(
+                            "removed element {index}: {} is not known here, or needs what is not",
+                            describe_member(element)
+                        ),
                     );
                 }
                 Err(reject) => return Err(reject),
