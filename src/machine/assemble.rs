@@ -445,7 +445,7 @@ impl Assembler {
         let item = OpenItem { kind: SubjectKind::TextMessage, id: id.clone(), owner: owner.clone(), since };
         let seq = live.open_item(rest, item);
         inner.cool();
-        inner.messages.push_at(key, Entry::placeholder());
+        inner.messages.push_at(key, None);
         let (_, entry) =
             inner.hot.insert((key, Entry { message: new_text_message(event), status: ItemStatus::Streaming }));
         merge_metadata(entry.message.metadata_mut(), event.base.metadata.as_ref());
@@ -778,7 +778,7 @@ impl Assembler {
         let inner = self.inner();
         let mut after = start;
         while let Some((key, _)) = inner.messages.next_after(after) {
-            // By its key, for the list may hold a placeholder.
+            // By its key, for it may have been taken out of the list.
             if !inner.entry(key).is_some_and(|entry| matches!(entry.message, Message::Tool(_))) {
                 break;
             }
@@ -788,7 +788,7 @@ impl Assembler {
         let tight = inner.messages.next_after(after).is_some_and(|(next, _)| next - after <= 1);
         let before: Vec<u64> =
             if tight { inner.messages.iter_keys().map(|(key, _)| key).collect() } else { Vec::new() };
-        let inserted = inner.messages.insert_after(after, entry);
+        let inserted = inner.messages.insert_after(after, Some(entry));
         let mut caller = caller;
         if inserted.relabelled {
             let now = inner.messages.iter_keys().map(|(key, _)| key).filter(|key| *key != inserted.key);
@@ -1000,7 +1000,9 @@ impl Assembler {
         // Where several held messages share an id, the copy takes the place of the one of its
         // class, else of the first.
         let mut chosen: HashMap<&MessageId, u64> = HashMap::with_capacity(places.len());
-        for (key, entry) in old.iter_keys() {
+        // All of them: nothing is taken out of the list at this moment.
+        let held = || old.iter_keys().filter_map(|(key, entry)| entry.as_ref().map(|entry| (key, entry)));
+        for (key, entry) in held() {
             let Some((id, place)) = places.get_key_value(entry.message.id()) else { continue };
             let copy_class = wanted.get(*place).map(|copy| class_of(copy));
             let fits = copy_class == Some(class_of(&entry.message));
@@ -1009,15 +1011,15 @@ impl Assembler {
                     slot.insert(key);
                 }
                 std::collections::hash_map::Entry::Occupied(mut slot) => {
-                    let held = old.get_key(*slot.get()).map(|entry| class_of(&entry.message));
-                    if fits && held != copy_class {
+                    let before = old.get_key(*slot.get()).and_then(Option::as_ref);
+                    if fits && before.map(|entry| class_of(&entry.message)) != copy_class {
                         slot.insert(key);
                     }
                 }
             }
         }
         let mut placed: HashSet<&MessageId> = HashSet::with_capacity(places.len());
-        for (key, entry) in old.iter_keys() {
+        for (key, entry) in held() {
             let id = entry.message.id();
             let copy = places.get(id).filter(|_| chosen.get(id) == Some(&key));
             if let Some(copy) = copy.and_then(|place| wanted.get(*place)) {
@@ -1032,7 +1034,7 @@ impl Assembler {
                 Class::Text => false,
             };
             if stays {
-                inner.messages.push(Arc::clone(entry));
+                inner.messages.push(Some(Arc::clone(entry)));
             }
         }
         for message in wanted {
@@ -1383,7 +1385,7 @@ fn latest_run(rest: &mut Rest) -> Option<&mut Run> {
 }
 
 fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
-    inner.messages.push(Arc::new(Entry { message, status }))
+    inner.messages.push(Some(Arc::new(Entry { message, status })))
 }
 
 /// The entry of a message that grows. One that grows twice in a row leaves the list for a place of
@@ -1413,7 +1415,7 @@ fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, track: &mut Tra
 fn rebuild_indices(inner: &mut Inner, message: impl Fn(&Id, u64) -> u64, call: impl Fn(&Id, CallPlace) -> CallPlace) {
     let (mut index, mut calls) = (Index::new(), Index::new());
     for (key, entry) in inner.messages.iter_keys() {
-        let entry = inner.resolve(key, entry);
+        let Some(entry) = inner.resolve(key, entry) else { continue };
         let id = entry.message.id().id();
         index.insert_first(id, message(id, key));
         let Message::Assistant(AssistantMessage { tool_calls: Some(held), .. }) = &entry.message else { continue };

@@ -1,10 +1,10 @@
 //! What a run has named: one table for each kind of thing, from its id to its owner and its life.
 
 use core::fmt;
-use core::hash::{Hash, Hasher};
+use core::hash::{BuildHasher, Hash, Hasher};
 
 use crate::error::{History, Subject, SubjectKind};
-use crate::id::{Id, IdMap, SubagentRunId};
+use crate::id::{BuildIdHasher, Id, IdMap, SubagentRunId};
 
 /// Who owns a thing: an invocation of a subagent, or the parent agent where there is none (O1).
 pub(crate) type Owner = Option<SubagentRunId>;
@@ -172,7 +172,8 @@ impl<K: Key, L: Lives> Entry<K, L> {
 /// any other costs one probe.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<K, L = Life> {
-    places: IdMap<K, usize>,
+    /// By hash, so that no key is held twice; by the next free number where two hashes are equal.
+    places: IdMap<u64, usize>,
     entries: Vec<Entry<K, L>>,
     last: usize,
 }
@@ -196,27 +197,40 @@ impl<K: Key, L: Lives> Table<K, L> {
         self.last = 0;
     }
 
+    /// The place of a key, or the free number under which it would be noted.
+    #[inline]
+    fn place(&self, key: &K) -> Result<usize, u64> {
+        let mut number = BuildIdHasher.hash_one(key);
+        while let Some(place) = self.places.get(&number) {
+            if self.entries.get(*place).is_some_and(|entry| entry.key == *key) {
+                return Ok(*place);
+            }
+            number = number.wrapping_add(1);
+        }
+        Err(number)
+    }
+
     #[inline]
     pub(crate) fn find(&mut self, key: &K) -> Option<&mut Entry<K, L>> {
         let place = match self.entries.get(self.last) {
             Some(entry) if entry.key == *key => self.last,
-            _ => *self.places.get(key)?,
+            _ => self.place(key).ok()?,
         };
         self.last = place;
         self.entries.get_mut(place)
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<&Entry<K, L>> {
-        self.entries.get(*self.places.get(key)?)
+        self.entries.get(self.place(key).ok()?)
     }
 
     /// The entry under this key, which gets this owner if it is new: the first writer wins (O3).
     pub(crate) fn claim(&mut self, key: &K, owner: impl FnOnce() -> Owner) -> Option<&mut Entry<K, L>> {
-        let place = match self.places.get(key) {
-            Some(place) => *place,
-            None => {
+        let place = match self.place(key) {
+            Ok(place) => place,
+            Err(number) => {
                 let place = self.entries.len();
-                self.places.insert(key.clone(), place);
+                self.places.insert(number, place);
                 self.entries.push(Entry { key: key.clone(), owner: owner(), life: L::default() });
                 place
             }

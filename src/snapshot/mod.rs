@@ -1,7 +1,7 @@
 //! The conversation as it stands: immutable, shared, and cheap to hold.
 
 use core::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -18,6 +18,7 @@ pub(crate) mod index;
 mod list;
 pub(crate) mod run;
 mod text;
+pub(crate) mod tree;
 pub(crate) mod warm;
 
 use index::Index;
@@ -36,9 +37,10 @@ pub use text::{Chunks, Text};
 pub struct Snapshot(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) messages: List<Arc<Entry>>,
+    /// `None` in the place of a message that was taken out, to one of the next two.
+    pub(crate) messages: List<Option<Arc<Entry>>>,
     /// The message that grows at the moment, taken out of the list so that a delta does not walk
-    /// it; the list has [`Entry::placeholder`] in its place.
+    /// it.
     pub(crate) hot: Option<(u64, Entry)>,
     /// Others that grow, in turns with it, likewise taken out.
     pub(crate) warm: Warm,
@@ -65,9 +67,9 @@ impl Clone for Inner {
     }
 }
 
-fn put_back(messages: &mut List<Arc<Entry>>, key: u64, entry: Entry) {
+fn put_back(messages: &mut List<Option<Arc<Entry>>>, key: u64, entry: Entry) {
     if let Some(slot) = messages.get_key_mut(key) {
-        *slot = Arc::new(entry);
+        *slot = Some(Arc::new(entry));
     }
 }
 
@@ -108,31 +110,23 @@ pub enum ItemStatus {
     Abandoned,
 }
 
-static PLACEHOLDER: LazyLock<Arc<Entry>> = LazyLock::new(|| {
-    let message = crate::message::ReasoningMessage::new("", "");
-    Arc::new(Entry { message: Message::Reasoning(message), status: ItemStatus::Complete })
-});
-
-impl Entry {
-    pub(crate) fn placeholder() -> Arc<Self> {
-        Arc::clone(&PLACEHOLDER)
-    }
-}
-
 impl Inner {
     #[inline]
     pub(crate) fn entry(&self, key: u64) -> Option<&Entry> {
         match &self.hot {
             Some((hot, entry)) if *hot == key => Some(entry),
-            _ => self.warm.get(key).or_else(|| self.messages.get_key(key).map(AsRef::as_ref)),
+            _ => self.warm.get(key).or_else(|| self.messages.get_key(key)?.as_deref()),
         }
     }
 
-    /// The entry that the list shows at a key, wherever it is kept.
-    pub(crate) fn resolve<'s>(&'s self, key: u64, listed: &'s Arc<Entry>) -> &'s Entry {
+    /// The entry of a place in the list, wherever it is kept.
+    pub(crate) fn resolve<'s>(&'s self, key: u64, listed: &'s Option<Arc<Entry>>) -> Option<&'s Entry> {
+        if listed.is_some() {
+            return listed.as_deref();
+        }
         match &self.hot {
-            Some((hot, entry)) if *hot == key => entry,
-            _ => self.warm.get(key).unwrap_or(listed),
+            Some((hot, entry)) if *hot == key => Some(entry),
+            _ => self.warm.get(key),
         }
     }
 
@@ -141,15 +135,14 @@ impl Inner {
             Some((hot, entry)) if *hot == key => Some(entry),
             _ => match self.warm.find(key, 0) {
                 Some(place) => self.warm.at_mut(place),
-                None => self.messages.get_key_mut(key).map(Arc::make_mut),
+                None => self.messages.get_key_mut(key)?.as_mut().map(Arc::make_mut),
             },
         }
     }
 
     /// Takes an entry out of the list.
     pub(crate) fn take_out(&mut self, key: u64) -> Option<Entry> {
-        let slot = self.messages.get_key_mut(key)?;
-        Some(Arc::unwrap_or_clone(std::mem::replace(slot, Entry::placeholder())))
+        self.messages.get_key_mut(key)?.take().map(Arc::unwrap_or_clone)
     }
 
     /// Puts the message that grew last back into the list.
@@ -362,7 +355,7 @@ impl<'s> Messages<'s> {
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&'s Message> {
         let (key, entry) = self.inner.messages.nth(index)?;
-        Some(&self.inner.resolve(key, entry).message)
+        self.inner.resolve(key, entry).map(|entry| &entry.message)
     }
 
     /// The first message.
@@ -412,7 +405,7 @@ impl Serialize for Messages<'_> {
 /// An iterator over the messages of a snapshot.
 pub struct MessagesIter<'s> {
     inner: &'s Inner,
-    entries: list::Entries<'s, Arc<Entry>>,
+    entries: tree::Entries<'s, Option<Arc<Entry>>>,
 }
 
 impl<'s> Iterator for MessagesIter<'s> {
@@ -420,7 +413,7 @@ impl<'s> Iterator for MessagesIter<'s> {
 
     fn next(&mut self) -> Option<&'s Message> {
         let (key, entry) = self.entries.next()?;
-        Some(&self.inner.resolve(key, entry).message)
+        self.inner.resolve(key, entry).map(|entry| &entry.message)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -431,7 +424,7 @@ impl<'s> Iterator for MessagesIter<'s> {
 impl DoubleEndedIterator for MessagesIter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let (key, entry) = self.entries.next_back()?;
-        Some(&self.inner.resolve(key, entry).message)
+        self.inner.resolve(key, entry).map(|entry| &entry.message)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::List;
-use super::list::Tree;
+use super::tree::Tree;
 use crate::error::SubjectKind;
 use crate::event::{Interrupt, SubagentFinishedOutcome, TokenUsage};
 use crate::id::{Id, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
