@@ -204,11 +204,11 @@ events! {
     TextMessageStart "TEXT_MESSAGE_START" TextMessageStartEvent;
     TextMessageContent "TEXT_MESSAGE_CONTENT" TextMessageContentEvent;
     TextMessageEnd "TEXT_MESSAGE_END" TextMessageEndEvent;
-    TextMessageChunk "TEXT_MESSAGE_CHUNK" TextMessageChunkEvent;
+    TextMessageChunk "TEXT_MESSAGE_CHUNK" TextMessageChunkEvent, boxed;
     ToolCallStart "TOOL_CALL_START" ToolCallStartEvent;
     ToolCallArgs "TOOL_CALL_ARGS" ToolCallArgsEvent;
     ToolCallEnd "TOOL_CALL_END" ToolCallEndEvent;
-    ToolCallChunk "TOOL_CALL_CHUNK" ToolCallChunkEvent;
+    ToolCallChunk "TOOL_CALL_CHUNK" ToolCallChunkEvent, boxed;
     ToolCallResult "TOOL_CALL_RESULT" ToolCallResultEvent;
     StateSnapshot "STATE_SNAPSHOT" StateSnapshotEvent;
     StateDelta "STATE_DELTA" StateDeltaEvent;

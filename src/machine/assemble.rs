@@ -393,7 +393,7 @@ impl Assembler {
     fn start_text(&mut self, event: &TextMessageStartEvent, warnings: &mut Warnings) -> Change {
         let id = &event.message_id;
         if let Some(key) = self.start_new_text(event, warnings.event) {
-            return Change { messages: MessageChange::One(key), run: true, ..Change::default() };
+            return Change { messages: MessageChange::one(key), run: true, ..Change::default() };
         }
         let mut target = self.held_text(id);
         let mut created = false;
@@ -520,7 +520,7 @@ impl Assembler {
                 merge_metadata(entry.message.metadata_mut(), metadata);
             }
         }
-        Change { messages: MessageChange::One(key), run: true, ..Change::default() }
+        Change { messages: MessageChange::one(key), run: true, ..Change::default() }
     }
 
     fn close_message(&mut self, open: Option<OpenMessage>, metadata: Option<&Metadata>) -> Change {
@@ -535,7 +535,7 @@ impl Assembler {
             merge_metadata(entry.message.metadata_mut(), metadata);
         }
         inner.cool_one(key);
-        Change { messages: MessageChange::One(key), run: true, ..Change::default() }
+        Change { messages: MessageChange::one(key), run: true, ..Change::default() }
     }
 
     fn entry_mut(&mut self, key: u64) -> Option<&mut Entry> {
@@ -625,7 +625,7 @@ impl Assembler {
         if let Some(call) = self.call_mut(place.message, place.call) {
             merge_metadata(&mut call.metadata, event.base.metadata.as_ref());
         }
-        Change { messages: MessageChange::One(place.message), run: true, ..Change::default() }
+        Change { messages: MessageChange::one(place.message), run: true, ..Change::default() }
     }
 
     /// Puts a new call on its assistant message (rule A3).
@@ -707,7 +707,7 @@ impl Assembler {
             call.function.arguments.push_str(delta);
             merge_metadata(&mut call.metadata, metadata);
         }
-        Change { messages: MessageChange::One(message), ..Change::default() }
+        Change { messages: MessageChange::one(message), ..Change::default() }
     }
 
     fn close_call(&mut self, id: &ToolCallId, metadata: Option<&Metadata>) -> Change {
@@ -720,7 +720,7 @@ impl Assembler {
                 merge_metadata(&mut call.metadata, metadata);
             }
         }
-        Change { messages: MessageChange::One(message), run: true, ..Change::default() }
+        Change { messages: MessageChange::one(message), run: true, ..Change::default() }
     }
 
     /// A result is a message behind the one that holds its call (rules S9, A10).
@@ -750,7 +750,7 @@ impl Assembler {
             if let Some(entry) = self.entry_mut(key) {
                 entry.message = message.into();
             }
-            return Change { messages: MessageChange::One(key), ..Change::default() };
+            return Change { messages: MessageChange::one(key), ..Change::default() };
         }
         if first.is_some() {
             warnings.add(
@@ -770,7 +770,7 @@ impl Assembler {
         self.rest().index.insert_first(event.message_id.id(), key);
         self.remember_twin(key);
         self.adopt(event.message_id.id());
-        Change { messages: MessageChange::One(key), ..Change::default() }
+        Change { messages: MessageChange::one(key), ..Change::default() }
     }
 
     fn insert_result(&mut self, caller: u64, message: ToolMessage) -> u64 {
@@ -844,7 +844,7 @@ impl Assembler {
         let replace = event.replace.unwrap_or(true);
         let Some(key) = self.snapshot.0.rest.index.get(event.message_id.id()).copied() else {
             let key = append(self.inner(), message.into(), ItemStatus::Complete);
-            return Change { messages: MessageChange::One(key), ..Change::default() };
+            return Change { messages: MessageChange::one(key), ..Change::default() };
         };
         let Some(entry) = self.entry_mut(key) else { return Change::default() };
         if let Message::Activity(held) = &mut entry.message {
@@ -862,7 +862,7 @@ impl Assembler {
         } else {
             return Change::default();
         }
-        Change { messages: MessageChange::One(key), ..Change::default() }
+        Change { messages: MessageChange::one(key), ..Change::default() }
     }
 
     /// An activity took the place of a message: what streams into it has nowhere to go (A4, A11).
@@ -920,7 +920,7 @@ impl Assembler {
                 }
             }
         }
-        Change { messages: MessageChange::One(key), ..Change::default() }
+        Change { messages: MessageChange::one(key), ..Change::default() }
     }
 
     fn patch_state(&mut self, delta: &JsonPatch, warnings: &mut Warnings) -> Change {
@@ -955,7 +955,7 @@ impl Assembler {
             }
         };
         match changed {
-            Some(key) => Change { messages: MessageChange::One(key), ..Change::default() },
+            Some(key) => Change { messages: MessageChange::one(key), ..Change::default() },
             None => {
                 let id = excerpt(event.entity_id.as_str());
                 warnings.add(
@@ -1044,7 +1044,7 @@ impl Assembler {
         }
         rebuild_indices(inner, |_, key| key, |_, place| place);
         self.relocate(warnings);
-        Change { messages: MessageChange::Many, ..Change::default() }
+        Change { messages: MessageChange::MANY, ..Change::default() }
     }
 
     /// Finds the open items again behind a snapshot, and says which of them it dropped (A11).
@@ -1120,7 +1120,7 @@ impl Assembler {
         for message in &input.messages {
             if inner.rest.index.get(message.id().id()).is_none() {
                 append(inner, message.clone(), ItemStatus::Complete);
-                change.messages = MessageChange::Many;
+                change.messages = MessageChange::MANY;
             }
         }
         // A consumer that did not make the request learns the baseline of the state from its echo.
@@ -1312,7 +1312,7 @@ fn new_text_message(event: &TextMessageStartEvent) -> Message {
 /// The change of the message under this key, if there is one.
 #[inline]
 fn one_message(key: Option<u64>) -> Change {
-    Change { messages: key.map_or(MessageChange::None, MessageChange::One), ..Change::default() }
+    Change { messages: key.map_or(MessageChange::NONE, MessageChange::one), ..Change::default() }
 }
 
 /// Appends to the text of a message (rules S3, A4).
@@ -1349,7 +1349,7 @@ fn extend_message(
         push_text(message, delta);
     }
     merge_metadata(message.metadata_mut(), metadata);
-    Change { messages: MessageChange::One(*key), ..Change::default() }
+    Change { messages: MessageChange::one(*key), ..Change::default() }
 }
 
 /// Merges key by key (rule A1).

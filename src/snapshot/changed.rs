@@ -35,7 +35,7 @@ impl Changed {
     /// Whether messages changed: one, or several.
     #[must_use]
     pub fn changed_messages(&self) -> bool {
-        self.change.messages != MessageChange::None
+        self.change.messages != MessageChange::NONE
     }
 
     /// Whether the state changed.
@@ -54,16 +54,12 @@ impl Changed {
     #[cfg(feature = "stream")]
     pub(crate) fn skip_to(&mut self, later: Self) {
         let messages = match (self.change.messages, later.change.messages) {
-            (MessageChange::None, change) | (change, MessageChange::None) => change,
+            (MessageChange::NONE, change) | (change, MessageChange::NONE) => change,
             // Keys may be given anew between the two.
-            (MessageChange::One(one), MessageChange::One(other))
-                if one == other && self.message().map(Message::id) == later.message().map(Message::id) =>
-            {
-                MessageChange::One(other)
+            (one, other) if one == other && self.message().map(Message::id) == later.message().map(Message::id) => {
+                other
             }
-            (MessageChange::One(_) | MessageChange::Many, MessageChange::One(_) | MessageChange::Many) => {
-                MessageChange::Many
-            }
+            _ => MessageChange::MANY,
         };
         let state = self.change.state || later.change.state;
         let run = self.change.run || later.change.run;
@@ -87,10 +83,8 @@ impl Update {
 }
 
 impl Change {
+    #[inline]
     pub(crate) fn message_in(self, snapshot: &Snapshot) -> Option<&Message> {
-        match self.messages {
-            MessageChange::One(key) => snapshot.0.entry(key).map(|entry| &entry.message),
-            MessageChange::None | MessageChange::Many => None,
-        }
+        snapshot.0.entry(self.messages.key()?).map(|entry| &entry.message)
     }
 }

@@ -454,13 +454,25 @@ pub(crate) struct Change {
     pub(crate) run: bool,
 }
 
-/// Which messages changed.
+/// Which messages changed: none, all that there may be, or the one with this key. One word, for every
+/// update has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum MessageChange {
-    #[default]
-    None,
-    One(u64),
-    Many,
+pub(crate) struct MessageChange(u64);
+
+impl MessageChange {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const MANY: Self = Self(u64::MAX);
+
+    /// The one with this key, which is neither the first nor the last of all numbers.
+    #[inline]
+    pub(crate) const fn one(key: u64) -> Self {
+        Self(key)
+    }
+
+    #[inline]
+    pub(crate) fn key(self) -> Option<u64> {
+        (self != Self::NONE && self != Self::MANY).then_some(self.0)
+    }
 }
 
 impl Update {
@@ -498,25 +510,19 @@ impl Update {
     /// none, or several at once (see [`Update::changed_messages`]).
     #[must_use]
     pub fn message(&self) -> Option<&Message> {
-        match self.change.messages {
-            MessageChange::One(key) => self.snapshot.0.entry(key).map(|entry| &entry.message),
-            MessageChange::None | MessageChange::Many => None,
-        }
+        self.change.message_in(&self.snapshot)
     }
 
     /// The index of that message in [`Snapshot::messages`]. Costs a logarithm.
     #[must_use]
     pub fn message_index(&self) -> Option<usize> {
-        match self.change.messages {
-            MessageChange::One(key) => self.snapshot.0.messages.rank(key),
-            MessageChange::None | MessageChange::Many => None,
-        }
+        self.snapshot.0.messages.rank(self.change.messages.key()?)
     }
 
     /// Whether the event changed messages: one, or several at once as `MESSAGES_SNAPSHOT` does.
     #[must_use]
     pub fn changed_messages(&self) -> bool {
-        self.change.messages != MessageChange::None
+        self.change.messages != MessageChange::NONE
     }
 
     /// Whether the event changed the state.

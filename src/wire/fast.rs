@@ -351,7 +351,7 @@ fn read_other(fields: &Fields<'_>, interner: &mut Interner) -> Option<Event> {
             Event::TextMessageEnd(TextMessageEndEvent { message_id: message_id?, subagent_run_id, base })
         }
         EventType::TextMessageChunk => {
-            Event::TextMessageChunk(TextMessageChunkEvent { message_id, role, delta, name, subagent_run_id, base })
+            TextMessageChunkEvent { message_id, role, delta, name, subagent_run_id, base }.into()
         }
         EventType::ToolCallStart => Event::ToolCallStart(ToolCallStartEvent {
             tool_call_id: tool_call_id?,
@@ -366,14 +366,9 @@ fn read_other(fields: &Fields<'_>, interner: &mut Interner) -> Option<Event> {
         EventType::ToolCallEnd => {
             Event::ToolCallEnd(ToolCallEndEvent { tool_call_id: tool_call_id?, subagent_run_id, base })
         }
-        EventType::ToolCallChunk => Event::ToolCallChunk(ToolCallChunkEvent {
-            tool_call_id,
-            tool_call_name,
-            parent_message_id,
-            delta,
-            subagent_run_id,
-            base,
-        }),
+        EventType::ToolCallChunk => {
+            ToolCallChunkEvent { tool_call_id, tool_call_name, parent_message_id, delta, subagent_run_id, base }.into()
+        }
         EventType::ReasoningStart => {
             Event::ReasoningStart(ReasoningStartEvent { message_id: message_id?, subagent_run_id, base })
         }
