@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::items::Place;
+use super::open::OpenTable;
 use super::{Cut, Machine};
 use crate::error::{Error, SubjectKind};
 use crate::event::{
@@ -48,9 +49,9 @@ pub struct Assembler {
 /// What is scoped to the run, and what the messages alone do not tell.
 #[derive(Debug, Default)]
 struct Live {
-    text: IdMap<Id, OpenMessage>,
-    reasoning: IdMap<Id, OpenMessage>,
-    calls: IdMap<Id, OpenCall>,
+    text: OpenTable<OpenMessage>,
+    reasoning: OpenTable<OpenMessage>,
+    calls: OpenTable<OpenCall>,
     brackets: HashMap<(SubjectKind, Id, Option<SubagentRunId>), u64>,
     /// The calls that the run started, in order, and those among them that were answered.
     started: Vec<ToolCallId>,
@@ -804,10 +805,10 @@ impl Assembler {
     fn rekey(&mut self, moved: &HashMap<u64, u64>) {
         let new = |key: u64| moved.get(&key).copied().unwrap_or(key);
         let live = &mut self.live;
-        for open in live.text.values_mut().chain(live.reasoning.values_mut()) {
+        for (_, open) in live.text.iter_mut().chain(live.reasoning.iter_mut()) {
             open.target = open.target.map(new);
         }
-        for open in live.calls.values_mut() {
+        for (_, open) in live.calls.iter_mut() {
             open.target = open.target.map(|(message, call)| (new(message), call));
         }
         for key in live.twins.values_mut() {
@@ -1065,17 +1066,17 @@ impl Assembler {
             open.target = found;
         };
         let mut text = std::mem::take(&mut self.live.text);
-        for (id, open) in &mut text {
+        for (id, open) in text.iter_mut() {
             let found = self.held_text(&MessageId::from_id(id.clone()));
             find(open, found, "text message", id);
         }
         let mut reasoning = std::mem::take(&mut self.live.reasoning);
-        for (id, open) in &mut reasoning {
+        for (id, open) in reasoning.iter_mut() {
             let found = self.held_reasoning(&MessageId::from_id(id.clone()));
             find(open, found, "reasoning message", id);
         }
         let mut calls = std::mem::take(&mut self.live.calls);
-        for (id, open) in &mut calls {
+        for (id, open) in calls.iter_mut() {
             let call = ToolCallId::from_id(id.clone());
             let found = self.call_place(&call).map(|place| (place.message, place.call));
             if open.target.is_some() && found.is_none() {
@@ -1084,7 +1085,7 @@ impl Assembler {
             open.target = found;
             self.set_call_status(&call, ItemStatus::Streaming);
         }
-        for key in text.values().chain(reasoning.values()).filter_map(|open| open.target) {
+        for key in text.iter().chain(reasoning.iter()).filter_map(|(_, open)| open.target) {
             if let Some(entry) = self.entry_mut(key) {
                 entry.status = ItemStatus::Streaming;
             }
@@ -1180,13 +1181,13 @@ impl Assembler {
     /// Leaves what is open as it is, and forgets what is scoped to the run.
     fn abandon(&mut self) {
         let messages: Vec<u64> =
-            self.live.text.values().chain(self.live.reasoning.values()).filter_map(|open| open.target).collect();
+            self.live.text.iter().chain(self.live.reasoning.iter()).filter_map(|(_, open)| open.target).collect();
         for key in messages {
             if let Some(entry) = self.entry_mut(key) {
                 entry.status = ItemStatus::Abandoned;
             }
         }
-        let calls: Vec<ToolCallId> = self.live.calls.keys().cloned().map(ToolCallId::from_id).collect();
+        let calls: Vec<ToolCallId> = self.live.calls.iter().map(|(id, _)| ToolCallId::from_id(id.clone())).collect();
         for id in calls {
             self.set_call_status(&id, ItemStatus::Abandoned);
         }

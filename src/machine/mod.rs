@@ -29,6 +29,7 @@ mod downgrade;
 mod enforce;
 mod expand;
 mod items;
+mod open;
 mod patch;
 mod pipeline;
 mod table;
