@@ -146,6 +146,9 @@ impl<V: fmt::Debug> fmt::Debug for Index<V> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use super::super::tree::tests::Random;
     use super::*;
 
     #[test]
@@ -161,5 +164,79 @@ mod tests {
         *index.get_mut(&ids[2]).unwrap() += 1;
         assert_eq!(ids.iter().map(|id| index.get(id).copied()).collect::<Vec<_>>(), [Some(0), Some(7), Some(3)]);
         assert_eq!(index.get(&Id::with_hash("d", u64::MAX)), None);
+    }
+
+    /// Height below a node, and how many entries there are; no leaf is too full to be split.
+    fn shape<V>(node: &Node<V>, depth: u32) -> (u32, usize) {
+        match node {
+            Node::Leaf(entries) => {
+                assert!(entries.len() <= FAN_OUT || is_deepest(depth));
+                (0, entries.len())
+            }
+            Node::Branch(children) => {
+                let below: Vec<_> = children.iter().flatten().map(|child| shape(child, depth + 1)).collect();
+                (1 + below.iter().map(|(height, _)| *height).max().unwrap(), below.iter().map(|(_, len)| *len).sum())
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_does_what_a_map_does_and_held_clones_never_change() {
+        for bits in [0, 3, 20, 60, 64] {
+            let mut random = Random(bits);
+            let (mut index, mut model) = (Index::new(), HashMap::new());
+            let mut held: Vec<(Index<u64>, HashMap<String, u64>)> = Vec::new();
+            // Hashes that agree in all but some of their highest bits, which are looked at last.
+            let id = |number: u64| {
+                Id::with_hash(&number.to_string(), number.wrapping_mul(0x9E37_79B9_7F4A_7C15) << (64 - bits).min(63))
+            };
+            for step in 0..600 {
+                let number = random.below(400);
+                let (id, text) = (id(number), number.to_string());
+                match random.below(4) {
+                    0 => {
+                        index.insert(id.clone(), step);
+                        model.insert(text, step);
+                    }
+                    1 => {
+                        let (ours, theirs) = (index.get_mut(&id), model.get_mut(&text));
+                        assert_eq!(ours, theirs);
+                        if let Some(value) = ours {
+                            *value += 1;
+                            model.entry(text).and_modify(|value| *value += 1);
+                        }
+                    }
+                    _ => {
+                        assert_eq!(index.insert_first(&id, step), !model.contains_key(&text));
+                        model.entry(text).or_insert(step);
+                    }
+                }
+                if random.below(60) == 0 {
+                    held.push((index.clone(), model.clone()));
+                }
+            }
+            held.push((index, model));
+            for (index, model) in &held {
+                assert_eq!(shape(&index.root, 0).1, model.len());
+                for number in 0..400 {
+                    assert_eq!(index.get(&id(number)), model.get(&number.to_string()), "{bits} bits");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_of_many_ids_is_flat_and_found_by_text() {
+        let mut index = Index::new();
+        for number in 0..20_000_u64 {
+            assert!(index.insert_first(&Id::new(&number.to_string()), number));
+        }
+        let (height, len) = shape(&index.root, 0);
+        assert_eq!(len, 20_000);
+        assert!(height <= 6, "{height}");
+        for number in 0..20_000_u64 {
+            assert_eq!(index.get_str(&number.to_string()), Some(&number));
+        }
+        assert_eq!(index.get_str("20000"), None);
     }
 }
