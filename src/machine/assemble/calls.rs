@@ -1,0 +1,237 @@
+//! Tool calls and their results (rules A3, A9, A10).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::reconcile::rebuild_indices;
+use super::{Assembler, OpenCall, Track, Twin, Warnings, append, excerpt, grown, merge_metadata, push};
+use crate::error::SubjectKind;
+use crate::event::{Metadata, ToolCallResultEvent, ToolCallStartEvent};
+use crate::id::{MessageId, ToolCallId};
+use crate::message::{AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage};
+use crate::rule::Rule;
+use crate::snapshot::{CallPlace, Change, Entry, ItemStatus, MessageChange, Text};
+
+impl Assembler {
+    pub(super) fn start_call(&mut self, event: &ToolCallStartEvent, since: u64) -> Change {
+        let id = &event.tool_call_id;
+        if self.live.started_set.insert(id.id().clone(), ()).is_none() {
+            self.live.started.push(id.clone());
+        }
+        let place = match self.call_place(id) {
+            Some(place) => place,
+            None => self.add_call(event),
+        };
+        let owner = event.subagent_run_id.as_ref().or(self.owner_at(Some(place.message))).cloned();
+        let seq = self.open_item(SubjectKind::ToolCall, id.id(), owner.as_ref(), since);
+        self.live.calls.insert(id.id().clone(), OpenCall { target: Some((place.message, place.call)), seq });
+        self.set_call_status(id, ItemStatus::Streaming);
+        if let Some(call) = self.call_mut(place.message, place.call) {
+            merge_metadata(&mut call.metadata, event.base.metadata.as_ref());
+        }
+        Change { messages: MessageChange::one(place.message), run: true, ..Change::default() }
+    }
+
+    /// Puts a new call on its assistant message (rule A3).
+    pub(super) fn add_call(&mut self, event: &ToolCallStartEvent) -> CallPlace {
+        let mut call =
+            ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
+        call.metadata = None;
+        let own = || MessageId::from_id(event.tool_call_id.id().clone());
+        // An answer beside a thought of its id is what the parent names (A12).
+        let held = event.parent_message_id.as_ref().and_then(|parent| self.held_assistant(parent));
+        let id = match &event.parent_message_id {
+            Some(parent) if held.is_some() || self.held(parent).is_none() => parent.clone(),
+            _ => own(),
+        };
+        let inner = self.inner();
+        let message = held.unwrap_or_else(|| {
+            let mut message = AssistantMessage::new(id);
+            message.subagent_run_id = event.subagent_run_id.clone();
+            append(inner, message.into(), ItemStatus::Complete)
+        });
+        let mut key = 0;
+        if let Some(entry) = inner.entry_mut(message) {
+            if let Message::Assistant(message) = &mut entry.message {
+                key = message.tool_calls.get_or_insert_default().push(Arc::new(call));
+            }
+        }
+        let place = CallPlace { message, call: key, status: ItemStatus::Streaming };
+        Arc::make_mut(&mut inner.rest).calls.insert(event.tool_call_id.id().clone(), place);
+        if held.is_none() {
+            let id = self.snapshot.0.entry(message).map(|entry| entry.message.id().id().clone());
+            self.remember_twin(message);
+            if let Some(id) = id {
+                self.adopt(&id);
+            }
+        }
+        place
+    }
+
+    /// Where a call is; the index may remember one that a snapshot or an activity has displaced.
+    pub(super) fn call_place(&self, id: &ToolCallId) -> Option<CallPlace> {
+        let inner = &self.snapshot.0;
+        let place = *inner.rest.calls.get(id.id())?;
+        match &inner.entry(place.message)?.message {
+            Message::Assistant(message) => {
+                let call = message.tool_calls.as_ref()?.get_key(place.call)?;
+                (call.id == *id).then_some(place)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn call_mut(&mut self, message: u64, call: u64) -> Option<&mut ToolCall> {
+        let inner = Arc::make_mut(&mut self.snapshot.0);
+        // Its calls may take turns; the message does not.
+        let entry = grown(inner, &mut self.live.last_grown, &mut Track::default(), message)?;
+        match &mut entry.message {
+            Message::Assistant(message) => message.tool_calls.as_mut()?.get_key_mut(call).map(Arc::make_mut),
+            _ => None,
+        }
+    }
+
+    pub(super) fn set_call_status(&mut self, id: &ToolCallId, status: ItemStatus) {
+        let held = self.snapshot.0.rest.calls.get(id.id());
+        if held.is_some_and(|place| place.status != status) {
+            if let Some(place) = self.rest().calls.get_mut(id.id()) {
+                place.status = status;
+            }
+        }
+    }
+
+    pub(super) fn extend_call(&mut self, id: &ToolCallId, delta: &str, metadata: Option<&Metadata>) -> Change {
+        let Some((message, call)) = self.live.calls.get(id.id()).and_then(|open| open.target) else {
+            return Change::default();
+        };
+        if delta.is_empty() && metadata.is_none() {
+            return Change::default();
+        }
+        if let Some(call) = self.call_mut(message, call) {
+            call.function.arguments.push_str(delta);
+            merge_metadata(&mut call.metadata, metadata);
+        }
+        Change { messages: MessageChange::one(message), ..Change::default() }
+    }
+
+    pub(super) fn close_call(&mut self, id: &ToolCallId, metadata: Option<&Metadata>) -> Change {
+        let Some(open) = self.live.calls.remove(id.id()) else { return Change::default() };
+        self.close_item(open.seq);
+        let Some((message, call)) = open.target else { return Change { run: true, ..Change::default() } };
+        self.set_call_status(id, ItemStatus::Complete);
+        if metadata.is_some() {
+            if let Some(call) = self.call_mut(message, call) {
+                merge_metadata(&mut call.metadata, metadata);
+            }
+        }
+        Change { messages: MessageChange::one(message), run: true, ..Change::default() }
+    }
+
+    /// A result is a message behind the one that holds its call (rules S9, A10).
+    pub(super) fn add_result(&mut self, event: &ToolCallResultEvent, warnings: &mut Warnings) -> Change {
+        self.live.answered.insert(event.tool_call_id.id().clone(), ());
+        let mut message = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
+        message.subagent_run_id = event.subagent_run_id.clone();
+        message.metadata = event.base.metadata.clone();
+        let first = self.snapshot.0.rest.index.get(event.message_id.id()).copied();
+        let same = match self.held(&event.message_id) {
+            Some(Message::Tool(held)) if held.tool_call_id == event.tool_call_id => first,
+            Some(_) => {
+                let twin = Twin::Result(event.message_id.id().clone(), event.tool_call_id.id().clone());
+                self.live.twins.get(&twin).copied()
+            }
+            None => None,
+        };
+        if let Some(key) = same {
+            warnings.add(
+                Rule::A10,
+                "/messageId",
+                format!(
+                    "a second result {:?} for the same call replaces the first",
+                    excerpt(event.message_id.as_str())
+                ),
+            );
+            if let Some(entry) = self.entry_mut(key) {
+                entry.message = message.into();
+            }
+            return Change { messages: MessageChange::one(key), ..Change::default() };
+        }
+        if first.is_some() {
+            warnings.add(
+                Rule::A10,
+                "/messageId",
+                format!(
+                    "{:?} is the id of another message: the result is kept apart",
+                    excerpt(event.message_id.as_str())
+                ),
+            );
+        }
+        let behind = self.call_place(&event.tool_call_id).map(|place| place.message);
+        let key = match behind {
+            Some(caller) => self.insert_result(caller, message),
+            None => push(self.inner(), message.into(), ItemStatus::Complete),
+        };
+        self.rest().index.insert_first(event.message_id.id(), key);
+        self.remember_twin(key);
+        self.adopt(event.message_id.id());
+        Change { messages: MessageChange::one(key), ..Change::default() }
+    }
+
+    pub(super) fn insert_result(&mut self, caller: u64, message: ToolMessage) -> u64 {
+        let start = self.live.last_result.get(&caller).copied().unwrap_or(caller);
+        let inner = self.inner();
+        let mut after = start;
+        while let Some((key, _)) = inner.messages.next_after(after) {
+            // By its key, for it may have been taken out of the list.
+            if !inner.entry(key).is_some_and(|entry| matches!(entry.message, Message::Tool(_))) {
+                break;
+            }
+            after = key;
+        }
+        let entry = Arc::new(Entry { message: message.into(), status: ItemStatus::Complete });
+        let tight = inner.messages.next_after(after).is_some_and(|(next, _)| next - after <= 1);
+        let before: Vec<u64> =
+            if tight { inner.messages.iter_keys().map(|(key, _)| key).collect() } else { Vec::new() };
+        let inserted = inner.messages.insert_after(after, Some(entry));
+        let mut caller = caller;
+        if inserted.relabelled {
+            let now = inner.messages.iter_keys().map(|(key, _)| key).filter(|key| *key != inserted.key);
+            let moved: HashMap<u64, u64> = before.into_iter().zip(now).collect();
+            caller = moved.get(&caller).copied().unwrap_or(caller);
+            self.rekey(&moved);
+        }
+        self.live.last_result.insert(caller, inserted.key);
+        inserted.key
+    }
+
+    /// Follows the messages to new keys.
+    pub(super) fn rekey(&mut self, moved: &HashMap<u64, u64>) {
+        let new = |key: u64| moved.get(&key).copied().unwrap_or(key);
+        let live = &mut self.live;
+        for (_, open) in live.text.iter_mut().chain(live.reasoning.iter_mut()) {
+            open.target = open.target.map(new);
+        }
+        for (_, open) in live.calls.iter_mut() {
+            open.target = open.target.map(|(message, call)| (new(message), call));
+        }
+        for key in live.twins.values_mut() {
+            *key = new(*key);
+        }
+        live.last_grown = live.last_grown.map(new);
+        let last_result = std::mem::take(&mut live.last_result);
+        live.last_result = last_result.into_iter().map(|(caller, last)| (new(caller), new(last))).collect();
+        let inner = Arc::make_mut(&mut self.snapshot.0);
+        if let Some((key, _)) = &mut inner.hot {
+            *key = new(*key);
+        }
+        inner.warm.rekey(new);
+        // The same message as before is found by an id, whichever comes first now.
+        let rest = Arc::make_mut(&mut inner.rest);
+        let (index, calls) = (rest.index.clone(), rest.calls.clone());
+        rebuild_indices(
+            inner,
+            |id, key| index.get(id).map_or(key, |key| new(*key)),
+            |id, place| calls.get(id).map_or(place, |old| CallPlace { message: new(old.message), ..*old }),
+        );
+    }
+}

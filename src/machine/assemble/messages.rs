@@ -1,0 +1,320 @@
+//! Text and reasoning: messages that open, grow and close (rules A1 to A4, A12).
+
+use std::sync::Arc;
+
+use super::{
+    Assembler, Class, OpenMessage, Track, Twin, Warnings, append, class_of, excerpt, grown, latest_run, merge_metadata,
+    push_text,
+};
+use crate::error::SubjectKind;
+use crate::event::{
+    Metadata, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, ReasoningMessageContentEvent,
+    TextMessageContentEvent, TextMessageRole, TextMessageStartEvent,
+};
+use crate::id::{Id, MessageId, SubagentRunId, ToolCallId};
+use crate::message::{
+    AssistantMessage, Content, DeveloperMessage, Message, ReasoningMessage, SystemMessage, UserMessage,
+};
+use crate::rule::Rule;
+use crate::snapshot::run::OpenItem;
+use crate::snapshot::{Change, Entry, ItemStatus, MessageChange, Snapshot, Text};
+
+impl Assembler {
+    pub(super) fn start_text(&mut self, event: &TextMessageStartEvent, warnings: &mut Warnings) -> Change {
+        let id = &event.message_id;
+        if let Some(key) = self.start_new_text(event, warnings.event) {
+            return Change { messages: MessageChange::one(key), run: true, ..Change::default() };
+        }
+        let mut target = self.held_text(id);
+        let mut created = false;
+        if target.is_none() {
+            match self.held(id).map(class_of) {
+                Some(Class::Activity) => warnings.add(
+                    Rule::A4,
+                    "/messageId",
+                    format!("{:?} is an activity message: the text has nowhere to go", excerpt(id.as_str())),
+                ),
+                Some(Class::Reasoning) => {
+                    warnings.add(
+                        Rule::A12,
+                        "/messageId",
+                        format!(
+                            "{:?} is a reasoning message: the text becomes a message of its own",
+                            excerpt(id.as_str())
+                        ),
+                    );
+                    let key = append(self.inner(), new_text_message(event), ItemStatus::Streaming);
+                    self.remember_twin(key);
+                    (target, created) = (Some(key), true);
+                }
+                // An id that is held as text is a target, one that is not held is new.
+                Some(Class::Text) | None => {}
+            }
+        }
+        self.opened(
+            SubjectKind::TextMessage,
+            id,
+            target,
+            created,
+            event.subagent_run_id.as_ref(),
+            event.base.metadata.as_ref(),
+            warnings.event,
+        )
+    }
+
+    /// Opens the message at the end, where it is about to grow, unless one of its id is held.
+    pub(super) fn start_new_text(&mut self, event: &TextMessageStartEvent, since: u64) -> Option<u64> {
+        let Self { snapshot, live, .. } = self;
+        let (id, owner) = (event.message_id.id(), &event.subagent_run_id);
+        let inner = Arc::make_mut(&mut snapshot.0);
+        let key = inner.messages.next_key();
+        let rest = Arc::make_mut(&mut inner.rest);
+        if !rest.index.insert_first(id, key) {
+            return None;
+        }
+        let item = OpenItem { kind: SubjectKind::TextMessage, id: id.clone(), owner: owner.clone(), since };
+        let seq = live.open_item(rest, item);
+        inner.cool();
+        inner.messages.push_at(key, None);
+        let (_, entry) =
+            inner.hot.insert((key, Entry { message: new_text_message(event), status: ItemStatus::Streaming }));
+        merge_metadata(entry.message.metadata_mut(), event.base.metadata.as_ref());
+        live.text.insert(id.clone(), OpenMessage { target: Some(key), seq, track: Track::default() });
+        live.last_grown = Some(key);
+        Some(key)
+    }
+
+    pub(super) fn start_reasoning(
+        &mut self,
+        id: &MessageId,
+        owner: Option<&SubagentRunId>,
+        metadata: Option<&Metadata>,
+        warnings: &mut Warnings,
+    ) -> Change {
+        let new = || {
+            let mut message = ReasoningMessage::new(id.clone(), "");
+            message.subagent_run_id = owner.cloned();
+            Message::Reasoning(message)
+        };
+        let mut target = self.held_reasoning(id);
+        let mut created = false;
+        if target.is_none() {
+            match self.held(id).map(class_of) {
+                Some(Class::Activity) => warnings.add(
+                    Rule::A4,
+                    "/messageId",
+                    format!("{:?} is an activity message: the reasoning has nowhere to go", excerpt(id.as_str())),
+                ),
+                Some(Class::Text) => {
+                    warnings.add(
+                        Rule::A12,
+                        "/messageId",
+                        format!(
+                            "{:?} is no reasoning message: the reasoning becomes one of its own",
+                            excerpt(id.as_str())
+                        ),
+                    );
+                    let key = append(self.inner(), new(), ItemStatus::Streaming);
+                    self.remember_twin(key);
+                    (target, created) = (Some(key), true);
+                }
+                Some(Class::Reasoning) | None => {
+                    (target, created) = (Some(append(self.inner(), new(), ItemStatus::Streaming)), true);
+                }
+            }
+        }
+        self.opened(SubjectKind::ReasoningMessage, id, target, created, owner, metadata, warnings.event)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what both kinds of message share when they open")]
+    pub(super) fn opened(
+        &mut self,
+        kind: SubjectKind,
+        id: &MessageId,
+        target: Option<u64>,
+        created: bool,
+        owner: Option<&SubagentRunId>,
+        metadata: Option<&Metadata>,
+        since: u64,
+    ) -> Change {
+        let seq = self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), since);
+        let table = if kind == SubjectKind::TextMessage { &mut self.live.text } else { &mut self.live.reasoning };
+        table.insert(id.id().clone(), OpenMessage { target, seq, track: Track::default() });
+        let Some(key) = target else { return Change { run: true, ..Change::default() } };
+        if created {
+            self.live.last_grown = Some(key);
+        }
+        if !created || metadata.is_some() {
+            if let Some(entry) = self.entry_mut(key) {
+                entry.status = ItemStatus::Streaming;
+                merge_metadata(entry.message.metadata_mut(), metadata);
+            }
+        }
+        Change { messages: MessageChange::one(key), run: true, ..Change::default() }
+    }
+
+    #[cold]
+    pub(super) fn extend_text(&mut self, event: &TextMessageContentEvent) -> Change {
+        let Self { snapshot, live, .. } = self;
+        let open = live.text.get_mut(event.message_id.id());
+        extend_message(snapshot, &mut live.last_grown, open, &event.delta, event.base.metadata.as_ref())
+    }
+
+    pub(super) fn extend_reasoning(&mut self, event: &ReasoningMessageContentEvent) -> Change {
+        let Self { snapshot, live, .. } = self;
+        let open = live.reasoning.get_mut(event.message_id.id());
+        extend_message(snapshot, &mut live.last_grown, open, &event.delta, event.base.metadata.as_ref())
+    }
+
+    pub(super) fn close_message(&mut self, open: Option<OpenMessage>, metadata: Option<&Metadata>) -> Change {
+        let Some(open) = open else { return Change::default() };
+        let inner = self.inner();
+        if let Some(run) = latest_run(Arc::make_mut(&mut inner.rest)) {
+            run.open.remove(open.seq);
+        }
+        let Some(key) = open.target else { return Change { run: true, ..Change::default() } };
+        if let Some(entry) = inner.entry_mut(key) {
+            entry.status = ItemStatus::Complete;
+            merge_metadata(entry.message.metadata_mut(), metadata);
+        }
+        inner.cool_one(key);
+        Change { messages: MessageChange::one(key), run: true, ..Change::default() }
+    }
+
+    /// The first message with this id.
+    pub(super) fn held(&self, id: &MessageId) -> Option<&Message> {
+        let inner = &self.snapshot.0;
+        inner.entry(*inner.rest.index.get(id.id())?).map(|entry| &entry.message)
+    }
+
+    /// The message that text under this id belongs to.
+    pub(super) fn held_text(&self, id: &MessageId) -> Option<u64> {
+        self.held_as(id, Class::Text).or_else(|| self.live.twins.get(&Twin::Text(id.id().clone())).copied())
+    }
+
+    /// The assistant message that this id names.
+    pub(super) fn held_assistant(&self, id: &MessageId) -> Option<u64> {
+        let key = self.held_text(id)?;
+        matches!(self.snapshot.0.entry(key)?.message, Message::Assistant(_)).then_some(key)
+    }
+
+    /// The message that reasoning under this id belongs to.
+    pub(super) fn held_reasoning(&self, id: &MessageId) -> Option<u64> {
+        self.held_as(id, Class::Reasoning).or_else(|| self.live.twins.get(&Twin::Reasoning(id.id().clone())).copied())
+    }
+
+    pub(super) fn held_as(&self, id: &MessageId, class: Class) -> Option<u64> {
+        let inner = &self.snapshot.0;
+        let key = *inner.rest.index.get(id.id())?;
+        (class_of(&inner.entry(key)?.message) == class).then_some(key)
+    }
+
+    /// Remembers a message whose id another one is found by, so that it is found by its kind all
+    /// the same (rules A10, A12).
+    pub(super) fn remember_twin(&mut self, key: u64) {
+        let inner = &self.snapshot.0;
+        let Some(message) = inner.entry(key).map(|entry| &entry.message) else { return };
+        let id = message.id().id();
+        if inner.rest.index.get(id) == Some(&key) {
+            return;
+        }
+        let twin = match message {
+            Message::Tool(message) => Twin::Result(id.clone(), message.tool_call_id.id().clone()),
+            Message::Reasoning(_) => Twin::Reasoning(id.clone()),
+            Message::Activity(_) => return,
+            Message::Developer(_) | Message::System(_) | Message::Assistant(_) | Message::User(_) => {
+                Twin::Text(id.clone())
+            }
+        };
+        self.live.twins.entry(twin).or_insert(key);
+    }
+
+    /// Text that streams without a place takes the first message that comes under its id (A4, A11).
+    pub(super) fn adopt(&mut self, id: &Id) {
+        let Some(OpenMessage { target: None, .. }) = self.live.text.get(id) else { return };
+        let Some(key) = self.held_text(&MessageId::from_id(id.clone())) else { return };
+        if let Some(open) = self.live.text.get_mut(id) {
+            open.target = Some(key);
+        }
+        if let Some(entry) = self.entry_mut(key) {
+            entry.status = ItemStatus::Streaming;
+        }
+    }
+
+    pub(super) fn encrypt(&mut self, event: &ReasoningEncryptedValueEvent, warnings: &mut Warnings) -> Change {
+        let value: Arc<str> = event.encrypted_value.clone();
+        let changed = match event.subtype {
+            ReasoningEncryptedValueSubtype::ToolCall => {
+                let id = ToolCallId::from_id(event.entity_id.id().clone());
+                self.call_place(&id).and_then(|place| {
+                    self.call_mut(place.message, place.call)?.encrypted_value = Some(value);
+                    Some(place.message)
+                })
+            }
+            ReasoningEncryptedValueSubtype::Message => {
+                let target = self.held_text(&event.entity_id).or_else(|| self.held_reasoning(&event.entity_id));
+                target.filter(|key| {
+                    let slot = self.entry_mut(*key).and_then(|entry| entry.message.encrypted_value_mut());
+                    slot.map(|slot| *slot = Some(value)).is_some()
+                })
+            }
+        };
+        match changed {
+            Some(key) => Change { messages: MessageChange::one(key), ..Change::default() },
+            None => {
+                let id = excerpt(event.entity_id.as_str());
+                warnings.add(
+                    Rule::A7,
+                    "/entityId",
+                    format!("dropped an encrypted value: no {} {id:?} is held", event.subtype),
+                );
+                Change::default()
+            }
+        }
+    }
+}
+
+pub(super) fn new_text_message(event: &TextMessageStartEvent) -> Message {
+    let id = event.message_id.clone();
+    let name: Option<Arc<str>> = event.name.clone();
+    let subagent_run_id = event.subagent_run_id.clone();
+    match event.role_or_default() {
+        TextMessageRole::Assistant => Message::Assistant(AssistantMessage {
+            content: Some(Text::new()),
+            name,
+            subagent_run_id,
+            ..AssistantMessage::new(id)
+        }),
+        TextMessageRole::User => {
+            Message::User(UserMessage { name, subagent_run_id, ..UserMessage::new(id, Content::Text(Text::new())) })
+        }
+        TextMessageRole::System => {
+            Message::System(SystemMessage { name, subagent_run_id, ..SystemMessage::new(id, Text::new()) })
+        }
+        TextMessageRole::Developer => {
+            Message::Developer(DeveloperMessage { name, subagent_run_id, ..DeveloperMessage::new(id, Text::new()) })
+        }
+    }
+}
+
+/// Extends an open message.
+pub(super) fn extend_message(
+    snapshot: &mut Snapshot,
+    last_grown: &mut Option<u64>,
+    open: Option<&mut OpenMessage>,
+    delta: &str,
+    metadata: Option<&Metadata>,
+) -> Change {
+    let Some(OpenMessage { target: Some(key), track, .. }) = open else { return Change::default() };
+    if delta.is_empty() && metadata.is_none() {
+        return Change::default();
+    }
+    let inner = Arc::make_mut(&mut snapshot.0);
+    let Some(entry) = grown(inner, last_grown, track, *key) else { return Change::default() };
+    let message = &mut entry.message;
+    if !delta.is_empty() {
+        push_text(message, delta);
+    }
+    merge_metadata(message.metadata_mut(), metadata);
+    Change { messages: MessageChange::one(*key), ..Change::default() }
+}

@@ -1,0 +1,472 @@
+//! Assembly: verified events in, the conversation as it stands behind each out (rules A1 to A12).
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::items::Place;
+use super::open::OpenTable;
+use super::{Cut, Machine};
+use crate::error::{Error, SubjectKind};
+use crate::event::{Event, EventType, Metadata, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome};
+use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
+use crate::item::{Indexed, Item};
+use crate::message::{AssistantMessage, Message};
+use crate::rule::Rule;
+use crate::snapshot::run::{OpenItem, Run, RunOutcome, SubagentStatus};
+use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange, Rest, Snapshot, Update};
+use crate::warning::Warning;
+use crate::wire::fast::TextContent;
+
+mod calls;
+mod documents;
+mod messages;
+mod reconcile;
+mod runs;
+
+/// Assembles the conversation from verified events.
+///
+/// In: items of the stages before, which must be verified: what comes out of order is ignored
+/// here, not reported. Out, for each: an [`Update`] for every warning that it causes, then one for
+/// the item itself, each with the [`Snapshot`] behind the event.
+///
+/// A delta costs its own length, whatever the length of the message and of the thread, and a
+/// snapshot costs one pointer; a little more where the snapshot before is still held.
+/// A patch costs its operations, and a copy of the document where it moves or copies or where the
+/// snapshot before is still held; a `MESSAGES_SNAPSHOT` costs the conversation.
+#[derive(Debug)]
+pub struct Assembler {
+    snapshot: Snapshot,
+    live: Live,
+    ready: VecDeque<Update>,
+    events: u64,
+}
+
+/// What is scoped to the run, and what the messages alone do not tell.
+#[derive(Debug, Default)]
+struct Live {
+    text: OpenTable<OpenMessage>,
+    reasoning: OpenTable<OpenMessage>,
+    calls: OpenTable<OpenCall>,
+    brackets: HashMap<(SubjectKind, Id, Option<SubagentRunId>), u64>,
+    /// The calls that the run started, in order, and those among them that were answered.
+    started: Vec<ToolCallId>,
+    started_set: IdMap<Id, ()>,
+    answered: IdMap<Id, ()>,
+    /// Messages that share their id with an earlier one (rules A10, A12).
+    twins: HashMap<Twin, u64>,
+    /// By assistant message: how far the tool messages behind it are known to reach, so that the
+    /// next result is placed at once. Everything between the two is a tool message.
+    last_result: BTreeMap<u64, u64>,
+    /// The number of the next item to be opened.
+    next_seq: u64,
+    /// The message that grew last, and the one before it.
+    last_grown: Option<u64>,
+    state_is_set: bool,
+}
+
+impl Live {
+    /// Adds to what the latest run has open, and gives the item a number.
+    fn open_item(&mut self, rest: &mut Rest, item: OpenItem) -> u64 {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        if let Some(run) = latest_run(rest) {
+            run.open.insert(seq, item);
+        }
+        seq
+    }
+
+    /// Forgets what is scoped to the run (rule R6). Done when one ends, so that no table outlives
+    /// its run, and when one begins.
+    fn forget_run(&mut self) {
+        self.text.clear();
+        self.reasoning.clear();
+        self.calls.clear();
+        self.brackets.clear();
+        self.started.clear();
+        self.started_set.clear();
+        self.answered.clear();
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenMessage {
+    target: Option<u64>,
+    seq: u64,
+    track: Track,
+}
+
+/// How a message grew so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Track {
+    /// How often it grew in turns with others, within an epoch.
+    times: u32,
+    epoch: u64,
+    /// Where it was found among the warm ones.
+    place: usize,
+}
+
+impl Track {
+    /// To take a message out of the list and to put it back costs about as much as it saves in so
+    /// many deltas.
+    const WARM_AFTER: u32 = 4;
+
+    /// Notes that it grows once more, and says whether that was often enough to take it out.
+    fn is_worth_it(&mut self, epoch: u64) -> bool {
+        if self.epoch != epoch {
+            *self = Self { epoch, ..Self::default() };
+        }
+        self.times = self.times.saturating_add(1);
+        self.times > Self::WARM_AFTER
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenCall {
+    target: Option<(u64, u64)>,
+    seq: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Twin {
+    Text(Id),
+    Reasoning(Id),
+    Result(Id, Id),
+}
+
+/// The class of a message, by which ids are told apart (rule A12).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Text,
+    Reasoning,
+    Activity,
+}
+
+fn class_of(message: &Message) -> Class {
+    match message {
+        Message::Reasoning(_) => Class::Reasoning,
+        Message::Activity(_) => Class::Activity,
+        _ => Class::Text,
+    }
+}
+
+/// Where warnings go, with the event that they are about.
+struct Warnings {
+    event: u64,
+    event_type: EventType,
+    list: Vec<Warning>,
+}
+
+impl Warnings {
+    fn add(&mut self, rule: Rule, path: &str, message: String) {
+        self.list.push(Warning::new(rule, self.event, self.event_type.as_str(), path.to_owned(), message));
+    }
+}
+
+impl Default for Assembler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Assembler {
+    /// An assembler of an empty conversation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { snapshot: Snapshot::default(), live: Live::default(), ready: VecDeque::new(), events: 0 }
+    }
+
+    /// An assembler of a conversation that holds these messages, and this state where there is one
+    /// (rule A6), from before the stream.
+    #[must_use]
+    pub fn with_history(messages: impl IntoIterator<Item = Message>, state: Option<Value>) -> Self {
+        let mut assembler = Self::new();
+        for message in messages {
+            let key = append(assembler.inner(), message, ItemStatus::Complete);
+            assembler.remember_twin(key);
+        }
+        if let Some(state) = state {
+            assembler.rest().state = Arc::new(state);
+            assembler.live.state_is_set = true;
+        }
+        assembler
+    }
+
+    /// The conversation as it stands behind everything that was pushed.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    fn inner(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.snapshot.0)
+    }
+
+    /// Applies an item and queues its updates.
+    #[inline]
+    pub(crate) fn push_item(&mut self, item: Item) {
+        let Item::Event(indexed) = &item else {
+            self.queue(item, Change::default());
+            return;
+        };
+        let index = indexed.index().unwrap_or(self.events);
+        self.events = index.saturating_add(1);
+        let change = match &indexed.event {
+            Event::TextMessageContent(event) if event.base.metadata.is_none() => {
+                one_message(self.grow(&event.message_id, &event.delta))
+            }
+            event => {
+                let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
+                let change = self.apply(event, &mut warnings);
+                for warning in warnings.list {
+                    self.queue(warning.into(), Change::default());
+                }
+                change
+            }
+        };
+        self.queue(item, change);
+    }
+
+    #[inline]
+    fn queue(&mut self, item: Item, change: Change) {
+        self.ready.push_back(Update { item, snapshot: self.snapshot.clone(), change });
+    }
+
+    /// Applies the most common event and queues its update.
+    #[inline(always)]
+    pub(crate) fn push_text_content(&mut self, content: TextContent, place: Place) {
+        self.events = place.index.saturating_add(1);
+        let change = one_message(self.grow(&content.message_id, &content.delta));
+        let indexed = Indexed::synthesized(content.into_event(), Some(place.index), Some(place.sent_as));
+        self.queue(Item::Event(indexed), change);
+    }
+
+    /// A delta without metadata for an open text message; gives the key of the message that grew.
+    #[inline]
+    fn grow(&mut self, id: &MessageId, delta: &str) -> Option<u64> {
+        if delta.is_empty() {
+            return None;
+        }
+        let inner = Arc::make_mut(&mut self.snapshot.0);
+        if let Some((key, entry)) = &mut inner.hot {
+            // What has the status is what its id streams into.
+            let is_open = entry.status == ItemStatus::Streaming;
+            if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
+                push_text(&mut entry.message, delta);
+                return Some(*key);
+            }
+        }
+        let OpenMessage { target: Some(key), track, .. } = self.live.text.get_mut(id.id())? else { return None };
+        let entry = grown(inner, &mut self.live.last_grown, track, *key)?;
+        push_text(&mut entry.message, delta);
+        Some(*key)
+    }
+
+    fn apply(&mut self, event: &Event, warnings: &mut Warnings) -> Change {
+        match event {
+            Event::TextMessageStart(event) => self.start_text(event, warnings),
+            Event::TextMessageContent(event) => self.extend_text(event),
+            Event::TextMessageEnd(event) => {
+                let open = self.live.text.remove(event.message_id.id());
+                self.close_message(open, event.base.metadata.as_ref())
+            }
+            Event::ReasoningMessageStart(event) => self.start_reasoning(
+                &event.message_id,
+                event.subagent_run_id.as_ref(),
+                event.base.metadata.as_ref(),
+                warnings,
+            ),
+            Event::ReasoningMessageContent(event) => self.extend_reasoning(event),
+            Event::ReasoningMessageEnd(event) => {
+                let open = self.live.reasoning.remove(event.message_id.id());
+                self.close_message(open, event.base.metadata.as_ref())
+            }
+            Event::ToolCallStart(event) => self.start_call(event, warnings.event),
+            Event::ToolCallArgs(event) => {
+                self.extend_call(&event.tool_call_id, &event.delta, event.base.metadata.as_ref())
+            }
+            Event::ToolCallEnd(event) => self.close_call(&event.tool_call_id, event.base.metadata.as_ref()),
+            Event::ToolCallResult(event) => self.add_result(event, warnings),
+            Event::StateSnapshot(event) => {
+                self.live.state_is_set = true;
+                self.rest().state = Arc::new(event.snapshot.clone());
+                Change { state: true, ..Change::default() }
+            }
+            Event::StateDelta(event) => self.patch_state(&event.delta, warnings),
+            Event::MessagesSnapshot(event) => self.reconcile(&event.messages, warnings),
+            Event::ActivitySnapshot(event) => self.set_activity(event, warnings),
+            Event::ActivityDelta(event) => self.patch_activity(event, warnings),
+            Event::ReasoningEncryptedValue(event) => self.encrypt(event, warnings),
+            Event::RunStarted(event) => self.start_run(event),
+            Event::RunFinished(event) => self.finish_run(event),
+            Event::RunError(event) => self.fail_run(event),
+            Event::StepStarted(event) => self.open_bracket(
+                SubjectKind::Step,
+                Id::new(&event.step_name),
+                event.subagent_run_id.as_ref(),
+                warnings.event,
+            ),
+            Event::StepFinished(event) => {
+                self.close_bracket(SubjectKind::Step, Id::new(&event.step_name), event.subagent_run_id.as_ref())
+            }
+            Event::ReasoningStart(event) => self.open_bracket(
+                SubjectKind::ReasoningSpan,
+                event.message_id.id().clone(),
+                event.subagent_run_id.as_ref(),
+                warnings.event,
+            ),
+            Event::ReasoningEnd(event) => {
+                self.close_bracket(SubjectKind::ReasoningSpan, event.message_id.id().clone(), None)
+            }
+            Event::SubagentStarted(event) => self.start_subagent(event, warnings.event),
+            Event::SubagentFinished(event) => {
+                let outcome = event.outcome.clone();
+                let outcome =
+                    outcome.unwrap_or_else(|| SubagentFinishedOutcome::Success(SubagentFinishedSuccessOutcome::new()));
+                let result = event.result.clone().map(Arc::new);
+                self.end_subagent(&event.subagent_run_id, SubagentStatus::Finished(outcome), result)
+            }
+            Event::SubagentError(event) => {
+                let status = SubagentStatus::Error { message: event.message.clone(), code: event.code.clone() };
+                self.end_subagent(&event.subagent_run_id, status, None)
+            }
+            // Nothing of these is part of the conversation; chunks never come this far.
+            Event::Raw(_)
+            | Event::Custom(_)
+            | Event::TextMessageChunk(_)
+            | Event::ToolCallChunk(_)
+            | Event::ReasoningMessageChunk(_) => Change::default(),
+        }
+    }
+
+    fn rest(&mut self) -> &mut Rest {
+        Arc::make_mut(&mut self.inner().rest)
+    }
+
+    fn run(&mut self) -> Option<&mut Run> {
+        latest_run(self.rest())
+    }
+
+    fn entry_mut(&mut self, key: u64) -> Option<&mut Entry> {
+        self.inner().entry_mut(key)
+    }
+
+    /// Whose the message is; an untagged reopening does not change it (rules S5, O3, O4).
+    fn owner_at(&self, key: Option<u64>) -> Option<&SubagentRunId> {
+        self.snapshot.0.entry(key?)?.message.subagent_run_id()
+    }
+}
+
+impl<I: Into<Item>> Machine<I> for Assembler {
+    type Output = Update;
+
+    fn push(&mut self, input: I) -> Result<(), Error> {
+        self.push_item(input.into());
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<Update> {
+        self.ready.pop_front()
+    }
+
+    /// Never fails; a run that is still active is truncated from then on (rule R8).
+    fn finish(&mut self) -> Result<(), Error> {
+        self.end_run(RunOutcome::Truncated);
+        Ok(())
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        self.end_run(match cut {
+            Cut::Truncated => RunOutcome::Truncated,
+            Cut::Rejected => RunOutcome::Rejected,
+        });
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
+    }
+}
+
+fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
+    crate::wire::excerpt(text, 80)
+}
+
+/// The change of the message under this key, if there is one.
+#[inline]
+fn one_message(key: Option<u64>) -> Change {
+    Change { messages: key.map_or(MessageChange::NONE, MessageChange::one), ..Change::default() }
+}
+
+/// Appends to the text of a message (rules S3, A4).
+#[inline]
+fn push_text(message: &mut Message, delta: &str) {
+    match message {
+        Message::Assistant(message) => message.content.get_or_insert_default().push_str(delta),
+        Message::Reasoning(message) => message.content.push_str(delta),
+        Message::User(message) => message.content.push_str(delta),
+        Message::Tool(message) => message.content.push_str(delta),
+        Message::System(message) => message.content.push_str(delta),
+        Message::Developer(message) => message.content.push_str(delta),
+        // Open text never targets an activity (rule A4).
+        Message::Activity(_) => {}
+    }
+}
+
+/// Merges key by key (rule A1).
+fn merge_metadata(held: &mut Option<Metadata>, new: Option<&Metadata>) {
+    if let Some(new) = new {
+        match held {
+            Some(held) => held.merge(new),
+            None => *held = Some(new.clone()),
+        }
+    }
+}
+
+/// Puts a message at the end and into the indices.
+fn append(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
+    let id = message.id().id().clone();
+    let calls: Vec<(Id, u64)> = match &message {
+        Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. }) => {
+            calls.iter_keys().map(|(key, call)| (call.id.id().clone(), key)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let key = push(inner, message, status);
+    let rest = Arc::make_mut(&mut inner.rest);
+    rest.index.insert_first(&id, key);
+    for (id, call) in calls {
+        rest.calls.insert_first(&id, CallPlace { message: key, call, status: ItemStatus::Complete });
+    }
+    key
+}
+
+fn latest_run(rest: &mut Rest) -> Option<&mut Run> {
+    rest.runs.last_mut().map(Arc::make_mut)
+}
+
+fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
+    inner.messages.push(Some(Arc::new(Entry { message, status })))
+}
+
+/// The entry of a message that grows. One that grows twice in a row leaves the list for a place of
+/// its own, and those that take turns for places side by side, if no reader made a copy while they
+/// grew a few times: for that copy they would have to go back.
+#[inline]
+fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, track: &mut Track, key: u64) -> Option<&'i mut Entry> {
+    let before = last_grown.replace(key);
+    if inner.hot.as_ref().is_none_or(|(hot, _)| *hot != key) {
+        if let Some(place) = inner.warm.find(key, track.place) {
+            track.place = place;
+            return inner.warm.at_mut(place);
+        }
+        if before == Some(key) {
+            inner.cool();
+            inner.hot = Some((key, inner.take_out(key)?));
+        } else if track.is_worth_it(inner.epoch) && !inner.warm.is_full() {
+            let entry = inner.take_out(key)?;
+            track.place = inner.warm.insert(key, entry);
+        }
+    }
+    inner.entry_mut(key)
+}

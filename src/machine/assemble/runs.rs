@@ -1,0 +1,198 @@
+//! Runs, what they have open, and their subagents (rules R4 to R9).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Assembler, append};
+use crate::error::SubjectKind;
+use crate::event::{RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, SubagentStartedEvent};
+use crate::id::{Id, SubagentRunId, ToolCallId};
+use crate::snapshot::index::Index;
+use crate::snapshot::run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
+use crate::snapshot::{Change, ItemStatus, MessageChange};
+
+impl Assembler {
+    pub(super) fn open_item(&mut self, kind: SubjectKind, id: &Id, owner: Option<&SubagentRunId>, since: u64) -> u64 {
+        let Self { snapshot, live, .. } = self;
+        let rest = Arc::make_mut(&mut Arc::make_mut(&mut snapshot.0).rest);
+        live.open_item(rest, OpenItem { kind, id: id.clone(), owner: owner.cloned(), since })
+    }
+
+    pub(super) fn close_item(&mut self, seq: u64) {
+        if let Some(run) = self.run() {
+            run.open.remove(seq);
+        }
+    }
+
+    pub(super) fn open_bracket(
+        &mut self,
+        kind: SubjectKind,
+        id: Id,
+        owner: Option<&SubagentRunId>,
+        since: u64,
+    ) -> Change {
+        let seq = self.open_item(kind, &id, owner, since);
+        let owner = if kind == SubjectKind::Step { owner.cloned() } else { None };
+        self.live.brackets.insert((kind, id, owner), seq);
+        Change { run: true, ..Change::default() }
+    }
+
+    pub(super) fn close_bracket(&mut self, kind: SubjectKind, id: Id, owner: Option<&SubagentRunId>) -> Change {
+        let Some(seq) = self.live.brackets.remove(&(kind, id, owner.cloned())) else { return Change::default() };
+        self.close_item(seq);
+        Change { run: true, ..Change::default() }
+    }
+
+    pub(super) fn start_run(&mut self, event: &RunStartedEvent) -> Change {
+        // In a stream that was verified, none is active.
+        self.end_run(RunOutcome::Truncated);
+        self.live.forget_run();
+        let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
+        run.parent_run_id = event.parent_run_id.clone();
+        run.protocol_version = event.protocol_version.clone();
+        let mut change = Change { run: true, ..Change::default() };
+        let inner = self.inner();
+        let rest = Arc::make_mut(&mut inner.rest);
+        rest.runs.push(Arc::new(run));
+        rest.subagents = Index::new();
+        let Some(input) = &event.input else { return change };
+        for message in &input.messages {
+            if inner.rest.index.get(message.id().id()).is_none() {
+                append(inner, message.clone(), ItemStatus::Complete);
+                change.messages = MessageChange::MANY;
+            }
+        }
+        // A consumer that did not make the request learns the baseline of the state from its echo.
+        if let (Some(state), false) = (&input.state, self.live.state_is_set) {
+            self.rest().state = Arc::new(state.clone());
+            self.live.state_is_set = true;
+            change.state = true;
+        }
+        change
+    }
+
+    pub(super) fn pending(&self) -> Arc<[ToolCallId]> {
+        let unanswered = self.live.started.iter().filter(|id| !self.live.answered.contains_key(id.id()));
+        unanswered.cloned().collect()
+    }
+
+    pub(super) fn finish_run(&mut self, event: &RunFinishedEvent) -> Change {
+        let pending = self.pending();
+        let outcome = match &event.outcome {
+            Some(RunFinishedOutcome::Interrupt(outcome)) => RunOutcome::Interrupt {
+                interrupts: outcome.interrupts.as_slice().into(),
+                pending_tool_call_ids: pending,
+            },
+            Some(RunFinishedOutcome::Cancelled(_)) => RunOutcome::Cancelled,
+            Some(RunFinishedOutcome::Success(success)) => RunOutcome::Success {
+                pending_tool_call_ids: match &success.pending_tool_call_ids {
+                    Some(named) if !named.is_empty() => named.as_slice().into(),
+                    _ => pending,
+                },
+            },
+            None => RunOutcome::Success { pending_tool_call_ids: pending },
+        };
+        if let Some(run) = self.run() {
+            run.outcome = outcome;
+            run.result = event.result.clone().map(Arc::new);
+            run.usage = event.usage.as_deref().map(Into::into);
+        }
+        self.abandon();
+        Change { run: true, ..Change::default() }
+    }
+
+    pub(super) fn fail_run(&mut self, event: &RunErrorEvent) -> Change {
+        let ended = self.snapshot.run().is_none_or(|run| matches!(run.outcome, RunOutcome::Error { .. }));
+        if ended {
+            let rest = self.rest();
+            rest.runs.push(Arc::new(Run::new(None, None)));
+            rest.subagents = Index::new();
+        }
+        let usage = event.usage.as_deref().map(Into::into);
+        let change = self.end_run(RunOutcome::Error { message: event.message.clone(), code: event.code.clone() });
+        if let (Some(run), Some(usage)) = (self.run(), usage) {
+            run.usage = Some(usage);
+        }
+        change
+    }
+
+    /// Leaves what is open as it is, and forgets what is scoped to the run.
+    pub(super) fn abandon(&mut self) {
+        let messages: Vec<u64> =
+            self.live.text.iter().chain(self.live.reasoning.iter()).filter_map(|(_, open)| open.target).collect();
+        for key in messages {
+            if let Some(entry) = self.entry_mut(key) {
+                entry.status = ItemStatus::Abandoned;
+            }
+        }
+        let calls: Vec<ToolCallId> = self.live.calls.iter().map(|(id, _)| ToolCallId::from_id(id.clone())).collect();
+        for id in calls {
+            self.set_call_status(&id, ItemStatus::Abandoned);
+        }
+        self.inner().cool_all();
+        self.live.forget_run();
+    }
+
+    /// Ends the latest run out of turn; what it has open is abandoned (rule R5).
+    pub(crate) fn end_run(&mut self, outcome: RunOutcome) -> Change {
+        let late_failure = matches!(outcome, RunOutcome::Error { .. });
+        if !self.snapshot.run().is_some_and(|run| run.is_running() || late_failure) {
+            return Change::default();
+        }
+        self.abandon();
+        if let Some(run) = self.run() {
+            run.outcome = outcome;
+            let running: Vec<u64> = run
+                .subagents
+                .iter_keys()
+                .filter(|(_, subagent)| subagent.status == SubagentStatus::Running)
+                .map(|(key, _)| key)
+                .collect();
+            for key in running {
+                if let Some(subagent) = run.subagents.get_key_mut(key) {
+                    Arc::make_mut(subagent).status = SubagentStatus::Abandoned;
+                }
+            }
+        }
+        Change { run: true, ..Change::default() }
+    }
+
+    pub(super) fn start_subagent(&mut self, event: &SubagentStartedEvent, since: u64) -> Change {
+        let parent = event.parent_subagent_run_id.as_ref();
+        self.open_bracket(SubjectKind::Subagent, event.subagent_run_id.id().clone(), parent, since);
+        let subagent = Subagent {
+            subagent_run_id: event.subagent_run_id.clone(),
+            name: event.name.clone(),
+            description: event.description.clone(),
+            parent_subagent_run_id: event.parent_subagent_run_id.clone(),
+            parent_tool_call_id: event.parent_tool_call_id.clone(),
+            parent_message_id: event.parent_message_id.clone(),
+            status: SubagentStatus::Running,
+            result: None,
+        };
+        if let Some(run) = self.run() {
+            let key = run.subagents.push(Arc::new(subagent));
+            self.rest().subagents.insert(event.subagent_run_id.id().clone(), key);
+        }
+        Change { run: true, ..Change::default() }
+    }
+
+    pub(super) fn end_subagent(
+        &mut self,
+        id: &SubagentRunId,
+        status: SubagentStatus,
+        result: Option<Arc<Value>>,
+    ) -> Change {
+        self.close_bracket(SubjectKind::Subagent, id.id().clone(), None);
+        let key = self.snapshot.0.rest.subagents.get(id.id()).copied();
+        if let Some((run, key)) = self.run().zip(key) {
+            if let Some(subagent) = run.subagents.get_key_mut(key) {
+                let subagent = Arc::make_mut(subagent);
+                subagent.status = status;
+                subagent.result = result;
+            }
+        }
+        Change { run: true, ..Change::default() }
+    }
+}
