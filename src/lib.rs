@@ -57,7 +57,9 @@
 //! - `full`: all of them.
 //!
 //! # Versions
-//! The minimum Rust version is 1.85; raising it is a minor change.
+//! The minimum Rust version is 1.85; raising it is a minor change. So is to take up what a later
+//! version of AG-UI adds: the wire types are `non_exhaustive`, structs are made by their `new` and
+//! changed field by field, and a `match` on an event has an arm for those to come.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

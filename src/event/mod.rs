@@ -89,6 +89,7 @@ impl Serialize for Metadata {
 
 /// What every event may carry. Serialized beside the event's own fields.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct BaseEvent {
     /// When the event was made, in the producer's unit (milliseconds since 1970 by custom), within
     /// ±(2^53-1).
@@ -128,6 +129,7 @@ macro_rules! events {
     ($($variant:ident $name:literal $event:ty $(, $boxed:ident)?;)*) => {
         /// The type of an event: the `type` of its wire form.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum EventType {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
         }
@@ -154,6 +156,7 @@ macro_rules! events {
         /// Serialized to its exact wire form, absent fields left out. It is read from JSON by
         /// [`Event::from_json`], or by the enforcement stage, which also tells what it removed.
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub enum Event {
             $(#[doc = concat!("`", $name, "`")] $variant(events!(@held $event $(, $boxed)?)),)*
         }
