@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageChunkEvent};
 use ag_ui_stream::message::{Message, UserMessage};
 use ag_ui_stream::{
-    Agent, AgentError, AgentExt, BoxError, Error, Event, EventStreamExt, Raw, RawEventStream, RawItem, Replay,
+    Agent, AgentError, AgentExt, BoxError, Error, Event, EventStreamExt, Raw, RawEventStream, RawItem, Replay, Rule,
     RunAgentInput, agent_fn, raw_event_stream,
 };
 #[cfg(feature = "sse")]
-use ag_ui_stream::{ByteStreamExt, Item, Rule, codec::SseDecoder};
+use ag_ui_stream::{ByteStreamExt, Item, codec::SseDecoder};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
@@ -49,6 +49,32 @@ async fn agents_are_objects() {
         let events: Vec<Event> = agent.events(input()).await.unwrap().try_collect().await.unwrap();
         assert_eq!(events[0], RunStartedEvent::new("t", "r").into());
         assert_eq!(events.last(), Some(&RunFinishedEvent::new("t", "r").into()));
+    }
+}
+
+#[tokio::test]
+async fn o4_the_history_of_the_input_counts_however_the_run_is_read() {
+    // Two subagents call under one message, which may be one from before.
+    let agent = Replay::new([
+        STARTED,
+        r#"{"type":"SUBAGENT_STARTED","subagentRunId":"a","name":"a"}"#,
+        r#"{"type":"SUBAGENT_STARTED","subagentRunId":"b","name":"b"}"#,
+        r#"{"type":"TOOL_CALL_START","toolCallId":"c1","toolCallName":"f","parentMessageId":"m","subagentRunId":"a"}"#,
+        r#"{"type":"TOOL_CALL_END","toolCallId":"c1"}"#,
+        r#"{"type":"TOOL_CALL_START","toolCallId":"c2","toolCallName":"f","parentMessageId":"m","subagentRunId":"b"}"#,
+        r#"{"type":"TOOL_CALL_END","toolCallId":"c2"}"#,
+    ]);
+    let rule = |error: Error<AgentError>| error.rule();
+    for (messages, expected) in [(vec![], Rule::O4), (vec![UserMessage::new("m", "Hello").into()], Rule::R8)] {
+        let input = RunAgentInput::new("t", "r", messages);
+        let updates = agent.updates(input.clone()).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(updates.map_err(rule).unwrap_err(), Some(expected));
+        let snapshots = agent.snapshots(input.clone()).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(snapshots.map_err(rule).unwrap_err(), Some(expected));
+        let events = agent.events(input.clone()).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(events.map_err(rule).unwrap_err(), Some(expected));
+        let items = agent.items(input).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(items.map_err(rule).unwrap_err(), Some(expected));
     }
 }
 
