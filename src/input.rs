@@ -105,8 +105,7 @@ object! {
 }
 
 pub(crate) fn no_input(found: &str) -> Error {
-    let expected = "the input of a run".into();
-    Malformed { rule: Rule::E9, event: 0, event_type: None, path: String::new(), expected, found: found.into() }.into()
+    Malformed::new(Rule::E9, 0, "the input of a run", found).into()
 }
 
 impl RunAgentInput {

@@ -178,6 +178,27 @@ fn an_agent_error_is_transparent() {
 }
 
 #[tokio::test]
+async fn what_the_crate_finds_is_said_once() {
+    for (events, said) in [
+        (vec![STARTED, "[]"], "E9: event 1: expected a JSON object, found an array"),
+        (vec![STARTED, STARTED], "R2: RUN_STARTED (event 1): "),
+        (vec![STARTED], "R8: truncated: the stream ended after 1 event without a terminal event for run \"r\""),
+    ] {
+        let error = stream::iter(events).events().try_collect::<Vec<_>>().await.unwrap_err();
+        assert!(error.to_string().starts_with(said), "{error}");
+        assert!(std::error::Error::source(&error).is_none(), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_boxed_error_of_a_source_is_wrapped_to_be_an_error() {
+    let source = stream::iter([Ok(STARTED), Err(BoxError::from("connection reset"))]);
+    let events = source.map_err(AgentError::new).events().try_collect::<Vec<_>>().await;
+    let error: BoxError = events.unwrap_err().into();
+    assert_eq!(error.to_string(), "the source failed: connection reset");
+}
+
+#[tokio::test]
 async fn to_drop_the_stream_is_to_give_up_the_run() {
     struct Counted(Arc<AtomicUsize>);
 

@@ -86,13 +86,6 @@ impl<I: Into<Item>> Machine<I> for JsonEncoder {
 }
 
 pub(super) fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
-    Malformed {
-        rule: Rule::E9,
-        event: index,
-        event_type: Some(event.event_type()),
-        path: String::new(),
-        expected: "an event that can be written as JSON".into(),
-        found: error.to_string(),
-    }
-    .into()
+    let malformed = Malformed::new(Rule::E9, index, "an event that can be written as JSON", error.to_string());
+    Malformed { event_type: Some(event.event_type()), ..malformed }.into()
 }

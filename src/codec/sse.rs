@@ -389,7 +389,7 @@ mod tests {
             assert_eq!(texts(&items), ["1"]);
             let Some(Error::Truncated(truncated)) = error else { panic!("{error:?}") };
             assert_eq!((truncated.events, truncated.by), (1, TruncatedBy::Partial));
-            assert_eq!(truncated.to_string(), "R8: truncated: the bytes ended within an event after 1 events");
+            assert_eq!(truncated.to_string(), "R8: truncated: the bytes ended within an event after 1 event");
         }
     }
 

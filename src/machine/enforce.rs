@@ -277,20 +277,12 @@ fn is_delta_bearing(event_type: EventType) -> bool {
 }
 
 fn no_event(index: u64, expected: &'static str, found: String) -> Error {
-    Malformed { rule: Rule::E9, event: index, event_type: None, path: String::new(), expected: expected.into(), found }
-        .into()
+    Malformed::new(Rule::E9, index, expected, found).into()
 }
 
 fn malformed(fault: Fault, index: u64, event_type: EventType) -> Error {
-    Malformed {
-        rule: fault.rule,
-        event: index,
-        event_type: Some(event_type),
-        path: fault.path,
-        expected: fault.expected.into(),
-        found: fault.found,
-    }
-    .into()
+    let malformed = Malformed::new(fault.rule, index, fault.expected, fault.found);
+    Malformed { event_type: Some(event_type), path: fault.path, ..malformed }.into()
 }
 
 impl Event {

@@ -241,15 +241,9 @@ fn fault(ready: &Ready, limits: &Limits, fault: Fault, event_type: Option<EventT
     match fault {
         Fault::TooLong => ready.too_long(limits.max_event_bytes),
         Fault::TooDeep => LimitExceeded::new(event, Limit::Depth, limits.depth()).into(),
-        Fault::Broken(found) => Malformed {
-            rule: Rule::T2,
-            event,
-            event_type,
-            path: String::new(),
-            expected: "an event in protobuf".into(),
-            found,
+        Fault::Broken(found) => {
+            Malformed { event_type, ..Malformed::new(Rule::T2, event, "an event in protobuf", found) }.into()
         }
-        .into(),
     }
 }
 
