@@ -380,6 +380,12 @@ async fn keep_alive_comments_come_where_nothing_else_does_and_mean_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn keep_alive_after_longer_than_the_clock_goes_is_never() {
+    let mut body = stream::pending::<Event>().to_sse().keep_alive(Duration::MAX);
+    assert!(tokio::time::timeout(Duration::from_secs(3600), body.next()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn keep_alive_leaves_formats_without_comments_alone() {
     for format in [Format::JsonLines, Format::Protobuf] {
         let mut body = stream::pending::<Event>().encode(format).keep_alive(Duration::from_secs(1));

@@ -124,10 +124,14 @@ impl Enforcer {
     fn read_text_thoroughly(&mut self, text: &str, index: u64) -> Result<(), Error> {
         let node = Node::parse(text, self.limits.depth()).map_err(|error| {
             if error.too_deep {
-                self.too_deep(index)
-            } else {
-                no_event(index, "a JSON object", format!("no JSON: {} at byte {}", error.reason, error.offset))
+                return self.too_deep(index);
             }
+            let mut found = format!("no JSON: {} at byte {}", error.reason, error.offset);
+            // Bytes that nothing decoded, a page, `[DONE]`: known at sight.
+            if !text.trim_start().starts_with('{') && !text.trim().is_empty() {
+                found.push_str(&format!(" of {:?}", excerpt(text.trim_start(), 40)));
+            }
+            no_event(index, "a JSON object", found)
         })?;
         self.read_node(&node, index)
     }
