@@ -45,6 +45,13 @@ pub use tool::{
 /// Open data of the producer's, by key: kept whole (rule E6) and merged key by key (rule A1).
 ///
 /// A clone shares the map.
+///
+/// ```
+/// use ag_ui_stream::event::Metadata;
+///
+/// let metadata = Metadata::from_iter([("model", "small"), ("region", "west")]);
+/// assert_eq!(metadata.get("model").and_then(|model| model.as_str()), Some("small"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata(Arc<Map<String, Value>>);
 
@@ -78,6 +85,12 @@ impl Metadata {
 impl From<Map<String, Value>> for Metadata {
     fn from(map: Map<String, Value>) -> Self {
         Self(Arc::new(map))
+    }
+}
+
+impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for Metadata {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(members: I) -> Self {
+        members.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map<_, _>>().into()
     }
 }
 
