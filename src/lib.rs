@@ -40,7 +40,7 @@
 //!
 //! # Where to look
 //! - [`EventStreamExt`]: the combinators, and what holds for all of them.
-//! - [`snapshot`]: the conversation, its runs, and the [`Update`](snapshot::Update) that marks what changed.
+//! - [`Snapshot`], [`Update`] and their module [`snapshot`]: the conversation, its runs, and what changed.
 //! - [`event`] and [`message`]: the wire types.
 //! - [`Error`], [`Warning`], [`Rule`]: what can be wrong, and how it is said.
 //! - [`Agent`]: something that can run and give raw events.
@@ -89,6 +89,7 @@ mod limits;
 mod log;
 mod outgoing;
 mod partial;
+mod read;
 mod resume;
 mod rule;
 mod version;
@@ -114,6 +115,7 @@ pub use rule::Rule;
 /// The type of a delta: text that needs no allocation while it is short. Re-exported from `smol_str`.
 #[doc(no_inline)]
 pub use smol_str::SmolStr;
+pub use snapshot::{Snapshot, Update};
 #[cfg(all(feature = "stream", feature = "__format"))]
 pub use stream::ByteStreamExt;
 #[cfg(all(feature = "stream", feature = "__codec"))]
