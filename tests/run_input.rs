@@ -130,7 +130,12 @@ fn ids_are_made_of_text_and_compared_with_it() {
     let id = MessageId::from(&text);
     assert_eq!(UserMessage::new(&id, "Hello"), UserMessage::new(&text, "Hello"));
     assert_eq!(("m".parse(), MessageId::from(Cow::Borrowed("m"))), (Ok(id.clone()), id.clone()));
-    assert!(id == "m" && "m" == id && id == text && text == id && id == *"m" && *"m" == id);
+    assert_eq!(id, "m");
+    assert_eq!("m", id);
+    assert_eq!(id, text);
+    assert_eq!(text, id);
+    assert_eq!(id, *"m");
+    assert_eq!(*"m", id);
     assert_eq!(String::from(id), text);
 }
 
