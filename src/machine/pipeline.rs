@@ -11,6 +11,7 @@ use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Ver
 use crate::error::Error;
 use crate::event::EventType;
 use crate::id::IdGenerator;
+use crate::input::RunAgentInput;
 use crate::item::{Indexed, Item};
 use crate::limits::Limits;
 use crate::message::Message;
@@ -92,6 +93,27 @@ impl PipelineBuilder {
     pub fn state(mut self, state: Value) -> Self {
         self.state = Some(state);
         self
+    }
+
+    /// The conversation and the state from before the stream, as the input of its run has them:
+    /// [`history`](PipelineBuilder::history) and [`state`](PipelineBuilder::state) in one. Costs a
+    /// clone of each message, which copies no text, and a copy of the state.
+    ///
+    /// ```
+    /// use ag_ui_stream::RunAgentInput;
+    /// use ag_ui_stream::machine::Pipeline;
+    /// use ag_ui_stream::message::UserMessage;
+    ///
+    /// let input = RunAgentInput::new("thread", "run", [UserMessage::new("m", "Hello").into()]);
+    /// let pipeline = Pipeline::builder().input(&input).build();
+    /// assert_eq!(pipeline.snapshot().messages().len(), 1);
+    /// ```
+    pub fn input(self, input: &RunAgentInput) -> Self {
+        let builder = self.history(input.messages.iter().cloned());
+        match &input.state {
+            Some(state) => builder.state(state.clone()),
+            None => builder,
+        }
     }
 
     /// The pipeline with assembly.
