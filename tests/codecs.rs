@@ -12,7 +12,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ag_ui_stream::codec::{Decoder, Encoder, Format, JsonLinesDecoder, ProtobufDecoder, SseDecoder};
+use ag_ui_stream::codec::{Decoder, Encoder, Format, JsonEncoder, JsonLinesDecoder, ProtobufDecoder, SseDecoder};
 use ag_ui_stream::machine::Machine;
 use ag_ui_stream::stream::{Decode, Encode, KeepAlive, Pieces, pieces};
 use ag_ui_stream::{
@@ -344,6 +344,18 @@ fn a_gateway_writes_what_is_legal_then_fails_as_its_source_does() {
         )
     );
     assert_eq!(error.unwrap().rule(), Some(Rule::S2));
+}
+
+#[test]
+fn what_an_encoder_gave_waits_until_it_is_popped() {
+    let event = || typed(&[json!({"type": "RUN_ERROR", "message": "no"})]).remove(0);
+    let (mut bytes, mut texts) = (Encoder::new(Format::JsonLines), JsonEncoder::new());
+    for _ in 0..2 {
+        bytes.push(event()).unwrap();
+        texts.push(event()).unwrap();
+    }
+    assert_eq!(std::iter::from_fn(|| bytes.pop()).count(), 2);
+    assert_eq!(std::iter::from_fn(|| texts.pop()).count(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -69,7 +69,8 @@ impl PipelineBuilder {
         self
     }
 
-    /// Where the ids of translated events come from (rule B1).
+    /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
+    /// there, even where it was left out before.
     pub fn ids(mut self, ids: impl IdGenerator + 'static) -> Self {
         self.compat = Some(Compat::with_ids(ids));
         self
