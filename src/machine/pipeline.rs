@@ -193,6 +193,13 @@ impl Intake {
 
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
+        // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
+        // never a success.
+        self.take(raw, sink).map_err(|error| self.verifier.reject(error, None))
+    }
+
+    #[inline]
+    fn take<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
         raw.view(|body, index| match (body, index) {
             (Body::Text(text), None) => self.push_text(text, sink),
             (Body::Bytes(bytes), None) => match core::str::from_utf8(bytes) {
@@ -340,7 +347,8 @@ impl Intake {
 ///
 /// Where a push fails, the updates of what came before are still to be popped; the run that was
 /// active is then [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
-/// [`finish`](Machine::finish), in [`Pipeline::snapshot`].
+/// [`finish`](Machine::finish), in [`Pipeline::snapshot`]. No event comes through after that, whatever
+/// is pushed.
 ///
 /// # Errors
 /// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].
