@@ -17,6 +17,8 @@ use std::time::Duration;
 use ag_ui_stream::client::{HttpAgent, HttpEvents};
 use ag_ui_stream::codec::Format;
 use ag_ui_stream::event::RunErrorEvent;
+use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::stream::Items;
 use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, Item, RunAgentInput};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -51,10 +53,11 @@ async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
         Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
     };
     let run = input.run_id.to_string();
+    let pipeline = Pipeline::builder().input(&input).build_events();
     match upstream.start(input).await {
         // To drop the response, as the server does when its client goes, is to drop the run.
         Ok(events) => {
-            let body = clean(run, events).to_sse().keep_alive(Duration::from_secs(15));
+            let body = clean(run, events.items_with(pipeline)).to_sse().keep_alive(Duration::from_secs(15));
             ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
         }
         Err(error) => {
@@ -65,9 +68,9 @@ async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
 }
 
 /// The events that may pass; a fault as a `RUN_ERROR`.
-fn clean(run: String, events: HttpEvents) -> impl Stream<Item = Item> {
+fn clean(run: String, items: Items<HttpEvents>) -> impl Stream<Item = Item> {
     let mut over = false;
-    events.items().filter_map(move |item| {
+    items.filter_map(move |item| {
         ready(match item {
             Ok(item) => {
                 if let Some(warning) = item.warning() {

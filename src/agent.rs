@@ -10,10 +10,10 @@ use futures::stream::{self, Stream, StreamExt};
 
 use crate::error::Error;
 use crate::input::RunAgentInput;
-use crate::machine::{Pipeline, PipelineBuilder};
+use crate::machine::Pipeline;
 #[cfg(feature = "record")]
 use crate::record::{RecordAgent, Timing};
-use crate::stream::{EventStreamExt, Events, RawInput, Snapshots, Updates};
+use crate::stream::{EventStreamExt, Events, Items, RawInput, Snapshots, Updates};
 use crate::wire::raw::Owned;
 use crate::wire::{Raw, RawEvent, RawItem};
 
@@ -83,6 +83,9 @@ pub trait Agent: Send + Sync {
 /// The conversation begins with the messages and the state of the input. Both that the agent
 /// cannot be run and that its stream fails are [`Error::Source`]; what its decoder finds is the same
 /// error as without an agent, and its warnings are among the others.
+///
+/// For other options than the defaults: `agent.run(input).await?.updates_with(pipeline)`, with a
+/// pipeline that [knows the input](crate::machine::PipelineBuilder::input).
 pub trait AgentExt: Agent {
     /// Runs the agent: each event with the conversation behind it, as
     /// [`EventStreamExt::updates`] gives them.
@@ -91,7 +94,7 @@ pub trait AgentExt: Agent {
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Updates<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let pipeline = history_of(&input).build();
+            let pipeline = Pipeline::builder().input(&input).build();
             Ok(self.run(input).await.map_err(Error::Source)?.updates_with(pipeline))
         }
     }
@@ -103,7 +106,7 @@ pub trait AgentExt: Agent {
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Snapshots<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let pipeline = history_of(&input).build();
+            let pipeline = Pipeline::builder().input(&input).build();
             Ok(self.run(input).await.map_err(Error::Source)?.snapshots_with(pipeline))
         }
     }
@@ -114,7 +117,22 @@ pub trait AgentExt: Agent {
         &self,
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Events<RawEventStream>, Error<AgentError>>> + Send {
-        async move { Ok(self.run(input).await.map_err(Error::Source)?.events()) }
+        async move {
+            let pipeline = Pipeline::builder().input(&input).build_events();
+            Ok(self.run(input).await.map_err(Error::Source)?.events_with(pipeline))
+        }
+    }
+
+    /// Runs the agent: the same with the warnings, in order, as [`EventStreamExt::items`] gives
+    /// them.
+    fn items(
+        &self,
+        input: RunAgentInput,
+    ) -> impl Future<Output = Result<Items<RawEventStream>, Error<AgentError>>> + Send {
+        async move {
+            let pipeline = Pipeline::builder().input(&input).build_events();
+            Ok(self.run(input).await.map_err(Error::Source)?.items_with(pipeline))
+        }
     }
 
     /// The same agent, each of its runs recorded: [`RecordAgent`].
@@ -161,14 +179,6 @@ pub trait AgentExt: Agent {
 }
 
 impl<A: Agent + ?Sized> AgentExt for A {}
-
-fn history_of(input: &RunAgentInput) -> PipelineBuilder {
-    let builder = Pipeline::builder().history(input.messages.iter().cloned());
-    match &input.state {
-        Some(state) => builder.state(state.clone()),
-        None => builder,
-    }
-}
 
 #[async_trait]
 impl<F, Fut, S> Agent for F

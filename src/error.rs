@@ -15,6 +15,10 @@ use crate::rule::Rule;
 /// [`Violation`](Error::Violation) are the producer's, report them to whoever runs the agent;
 /// [`LimitExceeded`](Error::LimitExceeded) is a bound of [`Limits`](crate::Limits), raise it if
 /// such events are expected.
+///
+/// It is a [`core::error::Error`] where the source's is one. `Box<dyn Error>` and `anyhow::Error` are
+/// none; a source that has one of these takes `.map_err(AgentError::new)` (`AgentError` of this crate,
+/// feature `stream`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error<E = Infallible> {
@@ -103,13 +107,11 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 }
 
 impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
+    /// The source's error. What this crate finds has no other cause.
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Error::Source(error) => Some(error),
-            Error::Malformed(error) => Some(error),
-            Error::Violation(error) => Some(error),
-            Error::Truncated(error) => Some(error),
-            Error::LimitExceeded(error) => Some(error),
+            Error::Malformed(_) | Error::Violation(_) | Error::Truncated(_) | Error::LimitExceeded(_) => None,
         }
     }
 }
@@ -154,6 +156,15 @@ pub struct Malformed {
     pub expected: Cow<'static, str>,
     /// What is there.
     pub found: String,
+}
+
+impl Malformed {
+    /// An event as a whole that is not what was expected, for decoders and stages of your own; a
+    /// type and a path can be set on it.
+    #[must_use]
+    pub fn new(rule: Rule, event: u64, expected: impl Into<Cow<'static, str>>, found: impl Into<String>) -> Self {
+        Self { rule, event, event_type: None, path: String::new(), expected: expected.into(), found: found.into() }
+    }
 }
 
 impl fmt::Display for Malformed {
@@ -420,16 +431,12 @@ impl fmt::Display for Truncated {
             TruncatedBy::Body => "the body failed",
             TruncatedBy::Timeout => "nothing came for too long",
         })?;
+        write!(f, " after {} event{}", self.events, if self.events == 1 { "" } else { "s" })?;
         match &self.run_id {
-            Some(run) => write!(
-                f,
-                " after {} events without a terminal event for run {:?}",
-                self.events,
-                crate::wire::excerpt(run, 80)
-            )?,
+            Some(run) => write!(f, " without a terminal event for run {:?}", crate::wire::excerpt(run, 80))?,
             // A decoder knows of no runs.
-            None if self.by == TruncatedBy::Partial => write!(f, " after {} events", self.events)?,
-            None => write!(f, " after {} events, before any run began", self.events)?,
+            None if self.by == TruncatedBy::Partial => {}
+            None => f.write_str(", before any run began")?,
         }
         for (at, (subject, history)) in self.open.iter().enumerate() {
             if at == 8 {

@@ -1,7 +1,10 @@
 //! Ids: opaque strings, one type for each thing that has one.
 
+use core::convert::Infallible;
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
+use core::str::FromStr;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -195,7 +198,8 @@ macro_rules! ids {
         $(#[$doc])*
         ///
         /// An opaque string: any text is legal, the empty one included (rule E8). A clone shares
-        /// the text, and comparing or hashing one does not read it again where it is shared.
+        /// the text, and comparing or hashing one does not read it again where it is shared. So it
+        /// hashes otherwise than its text: a map by ids is asked with an id.
         #[derive(Clone, PartialEq, Eq, Hash)]
         pub struct $name(Id);
 
@@ -262,17 +266,39 @@ macro_rules! ids {
             }
         }
 
-        impl PartialEq<str> for $name {
-            fn eq(&self, other: &str) -> bool {
-                self.as_str() == other
+        impl From<&String> for $name {
+            fn from(text: &String) -> Self {
+                Self::new(text)
             }
         }
 
-        impl PartialEq<&str> for $name {
-            fn eq(&self, other: &&str) -> bool {
-                self.as_str() == *other
+        impl From<Cow<'_, str>> for $name {
+            fn from(text: Cow<'_, str>) -> Self {
+                Self::new(text)
             }
         }
+
+        impl From<&$name> for $name {
+            fn from(id: &$name) -> Self {
+                id.clone()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.as_str().to_owned()
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Infallible;
+
+            fn from_str(text: &str) -> Result<Self, Infallible> {
+                Ok(Self::new(text))
+            }
+        }
+
+        ids!(@equal $name: str, &str, String);
 
         impl PartialOrd for $name {
             fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
@@ -295,6 +321,19 @@ macro_rules! ids {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 String::deserialize(deserializer).map(Self::from)
+            }
+        }
+    )*};
+    (@equal $name:ident: $($text:ty),*) => {$(
+        impl PartialEq<$text> for $name {
+            fn eq(&self, other: &$text) -> bool {
+                self.as_str() == AsRef::<str>::as_ref(other)
+            }
+        }
+
+        impl PartialEq<$name> for $text {
+            fn eq(&self, other: &$name) -> bool {
+                AsRef::<str>::as_ref(self) == other.as_str()
             }
         }
     )*};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{Error, Malformed};
-use crate::event::{Event, Metadata};
+use crate::event::Metadata;
 use crate::id::{InterruptId, RunId, ThreadId};
 use crate::message::Message;
 use crate::rule::Rule;
@@ -104,9 +104,12 @@ object! {
     }
 }
 
+/// What warnings name in place of the type of an event.
+pub(crate) const NAME: &str = "RunAgentInput";
+const WHAT: &str = "the input of a run";
+
 pub(crate) fn no_input(found: &str) -> Error {
-    let expected = "the input of a run".into();
-    Malformed { rule: Rule::E9, event: 0, event_type: None, path: String::new(), expected, found: found.into() }.into()
+    Malformed::new(Rule::E9, 0, WHAT, found).into()
 }
 
 impl RunAgentInput {
@@ -131,28 +134,7 @@ impl RunAgentInput {
     /// # Ok::<(), ag_ui_stream::Error>(())
     /// ```
     pub fn from_value(value: Value) -> Result<(Self, Vec<Warning>), Error> {
-        let event = serde_json::json!({"type": "RUN_STARTED", "threadId": "", "runId": "", "input": value});
-        let out_of_event = |path: &mut String| {
-            if let Some(inner) = path.strip_prefix("/input") {
-                *path = inner.to_owned();
-            }
-        };
-        let (event, mut warnings) = Event::from_value(&event).map_err(|mut error| {
-            if let Error::Malformed(error) = &mut error {
-                error.event_type = None;
-                out_of_event(&mut error.path);
-            }
-            error
-        })?;
-        for warning in &mut warnings {
-            warning.event_type = "RunAgentInput".to_owned();
-            out_of_event(&mut warning.path);
-        }
-        let input = match event {
-            Some(Event::RunStarted(event)) => event.input,
-            _ => None,
-        };
-        Ok((input.map(|input| *input).ok_or_else(|| no_input("a value without one"))?, warnings))
+        Self::known(crate::read::from_value(&value, NAME)?)
     }
 
     /// The same from JSON text.
@@ -160,7 +142,13 @@ impl RunAgentInput {
     /// # Errors
     /// [`Error::Malformed`] (E5, and E9 for what is no JSON); [`Error::LimitExceeded`].
     pub fn from_slice(json: &[u8]) -> Result<(Self, Vec<Warning>), Error> {
-        Self::from_value(serde_json::from_slice(json).map_err(|error| no_input(&error.to_string()))?)
+        let json = core::str::from_utf8(json)
+            .map_err(|error| no_input(&format!("no UTF-8 at byte {}", error.valid_up_to())))?;
+        Self::known(crate::read::from_json(json, NAME, WHAT)?)
+    }
+
+    fn known((input, warnings): (Option<Self>, Vec<Warning>)) -> Result<(Self, Vec<Warning>), Error> {
+        Ok((input.ok_or_else(|| no_input("one that needs what is not known here"))?, warnings))
     }
 
     /// The state that the run starts from: the input's, else `{}` (rule A6).

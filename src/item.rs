@@ -1,5 +1,6 @@
 //! What travels between the stages.
 
+use core::fmt;
 use core::num::NonZeroU64;
 
 use crate::event::{Event, EventType};
@@ -45,6 +46,15 @@ impl Item {
             Item::Warning(warning) => Some(warning),
         }
     }
+
+    /// The warning, unless this is an event.
+    #[must_use]
+    pub fn into_warning(self) -> Option<Warning> {
+        match self {
+            Item::Event(_) => None,
+            Item::Warning(warning) => Some(warning),
+        }
+    }
 }
 
 impl From<Event> for Item {
@@ -66,7 +76,7 @@ impl From<Warning> for Item {
 }
 
 /// An event with its place in the input.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Indexed {
     /// The event.
     pub event: Event,
@@ -101,6 +111,17 @@ impl Indexed {
     #[must_use]
     pub fn sent_as(&self) -> EventType {
         self.sent_as.unwrap_or_else(|| self.event.event_type())
+    }
+}
+
+impl fmt::Debug for Indexed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Indexed");
+        shown.field("event", &self.event).field("index", &self.index()).field("sent_as", &self.sent_as());
+        if self.halves.any() {
+            shown.field("halves", &self.halves);
+        }
+        shown.finish()
     }
 }
 

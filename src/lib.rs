@@ -40,7 +40,7 @@
 //!
 //! # Where to look
 //! - [`EventStreamExt`]: the combinators, and what holds for all of them.
-//! - [`snapshot`]: the conversation, its runs, and the [`Update`](snapshot::Update) that marks what changed.
+//! - [`Snapshot`], [`Update`] and their module [`snapshot`]: the conversation, its runs, and what changed.
 //! - [`event`] and [`message`]: the wire types.
 //! - [`Error`], [`Warning`], [`Rule`]: what can be wrong, and how it is said.
 //! - [`Agent`]: something that can run and give raw events.
@@ -57,7 +57,9 @@
 //! - `full`: all of them.
 //!
 //! # Versions
-//! The minimum Rust version is 1.85; raising it is a minor change.
+//! The minimum Rust version is 1.85; raising it is a minor change. So is to take up what a later
+//! version of AG-UI adds: the wire types are `non_exhaustive`, structs are made by their `new` and
+//! changed field by field, and a `match` on an event has an arm for those to come.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -87,6 +89,7 @@ mod limits;
 mod log;
 mod outgoing;
 mod partial;
+mod read;
 mod resume;
 mod rule;
 mod version;
@@ -112,6 +115,7 @@ pub use rule::Rule;
 /// The type of a delta: text that needs no allocation while it is short. Re-exported from `smol_str`.
 #[doc(no_inline)]
 pub use smol_str::SmolStr;
+pub use snapshot::{Snapshot, Update};
 #[cfg(all(feature = "stream", feature = "__format"))]
 pub use stream::ByteStreamExt;
 #[cfg(all(feature = "stream", feature = "__codec"))]

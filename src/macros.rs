@@ -19,6 +19,7 @@ macro_rules! object {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub struct $name {
             $($($(#[$rdoc])* pub $rfield: $rtype,)*)?
             $($($(#[$odoc])* pub $ofield: Option<$otype>,)*)?
@@ -111,6 +112,7 @@ macro_rules! closed_set {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {
@@ -159,6 +161,7 @@ macro_rules! union {
     ($(#[$meta:meta])* pub enum $name:ident by $key:literal { $($(#[$doc:meta])* $variant:ident $tag:literal $member:ty,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub enum $name { $($(#[$doc])* $variant($member),)* }
 
         impl serde::Serialize for $name {

@@ -169,7 +169,7 @@ fn outer_levels(value: &Value, depth: usize) -> Value {
 }
 
 fn warning(rule: Rule, path: String, message: String) -> Warning {
-    Warning::new(rule, 0, "RunAgentInput", path, message)
+    Warning::new(rule, 0, crate::input::NAME, path, message)
 }
 
 /// The type of a part, unless it is text.

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageChunkEvent};
 use ag_ui_stream::message::{Message, UserMessage};
 use ag_ui_stream::{
-    Agent, AgentError, AgentExt, BoxError, Error, Event, EventStreamExt, Raw, RawEventStream, RawItem, Replay,
+    Agent, AgentError, AgentExt, BoxError, Error, Event, EventStreamExt, Raw, RawEventStream, RawItem, Replay, Rule,
     RunAgentInput, agent_fn, raw_event_stream,
 };
 #[cfg(feature = "sse")]
-use ag_ui_stream::{ByteStreamExt, Item, Rule, codec::SseDecoder};
+use ag_ui_stream::{ByteStreamExt, Item, codec::SseDecoder};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
@@ -49,6 +49,32 @@ async fn agents_are_objects() {
         let events: Vec<Event> = agent.events(input()).await.unwrap().try_collect().await.unwrap();
         assert_eq!(events[0], RunStartedEvent::new("t", "r").into());
         assert_eq!(events.last(), Some(&RunFinishedEvent::new("t", "r").into()));
+    }
+}
+
+#[tokio::test]
+async fn o4_the_history_of_the_input_counts_however_the_run_is_read() {
+    // Two subagents call under one message, which may be one from before.
+    let agent = Replay::new([
+        STARTED,
+        r#"{"type":"SUBAGENT_STARTED","subagentRunId":"a","name":"a"}"#,
+        r#"{"type":"SUBAGENT_STARTED","subagentRunId":"b","name":"b"}"#,
+        r#"{"type":"TOOL_CALL_START","toolCallId":"c1","toolCallName":"f","parentMessageId":"m","subagentRunId":"a"}"#,
+        r#"{"type":"TOOL_CALL_END","toolCallId":"c1"}"#,
+        r#"{"type":"TOOL_CALL_START","toolCallId":"c2","toolCallName":"f","parentMessageId":"m","subagentRunId":"b"}"#,
+        r#"{"type":"TOOL_CALL_END","toolCallId":"c2"}"#,
+    ]);
+    let rule = |error: Error<AgentError>| error.rule();
+    for (messages, expected) in [(vec![], Rule::O4), (vec![UserMessage::new("m", "Hello").into()], Rule::R8)] {
+        let input = RunAgentInput::new("t", "r", messages);
+        let updates = agent.updates(input.clone()).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(updates.map_err(rule).unwrap_err(), Some(expected));
+        let snapshots = agent.snapshots(input.clone()).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(snapshots.map_err(rule).unwrap_err(), Some(expected));
+        let events = agent.events(input.clone()).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(events.map_err(rule).unwrap_err(), Some(expected));
+        let items = agent.items(input).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(items.map_err(rule).unwrap_err(), Some(expected));
     }
 }
 
@@ -149,6 +175,27 @@ fn an_agent_error_is_transparent() {
         .collect();
     assert_eq!(chain, ["the source failed: outer", "outer", "inner"]);
     assert_eq!(AgentError::from("text").to_string(), "text");
+}
+
+#[tokio::test]
+async fn what_the_crate_finds_is_said_once() {
+    for (events, said) in [
+        (vec![STARTED, "[]"], "E9: event 1: expected a JSON object, found an array"),
+        (vec![STARTED, STARTED], "R2: RUN_STARTED (event 1): "),
+        (vec![STARTED], "R8: truncated: the stream ended after 1 event without a terminal event for run \"r\""),
+    ] {
+        let error = stream::iter(events).events().try_collect::<Vec<_>>().await.unwrap_err();
+        assert!(error.to_string().starts_with(said), "{error}");
+        assert!(std::error::Error::source(&error).is_none(), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_boxed_error_of_a_source_is_wrapped_to_be_an_error() {
+    let source = stream::iter([Ok(STARTED), Err(BoxError::from("connection reset"))]);
+    let events = source.map_err(AgentError::new).events().try_collect::<Vec<_>>().await;
+    let error: BoxError = events.unwrap_err().into();
+    assert_eq!(error.to_string(), "the source failed: connection reset");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ag_ui_stream::codec::{Decoder, Encoder, Format, JsonLinesDecoder, ProtobufDecoder, SseDecoder};
+use ag_ui_stream::codec::{Decoder, Encoder, Format, JsonEncoder, JsonLinesDecoder, ProtobufDecoder, SseDecoder};
 use ag_ui_stream::machine::Machine;
 use ag_ui_stream::stream::{Decode, Encode, KeepAlive, Pieces, pieces};
 use ag_ui_stream::{
@@ -346,6 +346,18 @@ fn a_gateway_writes_what_is_legal_then_fails_as_its_source_does() {
     assert_eq!(error.unwrap().rule(), Some(Rule::S2));
 }
 
+#[test]
+fn what_an_encoder_gave_waits_until_it_is_popped() {
+    let event = || typed(&[json!({"type": "RUN_ERROR", "message": "no"})]).remove(0);
+    let (mut bytes, mut texts) = (Encoder::new(Format::JsonLines), JsonEncoder::new());
+    for _ in 0..2 {
+        bytes.push(event()).unwrap();
+        texts.push(event()).unwrap();
+    }
+    assert_eq!(std::iter::from_fn(|| bytes.pop()).count(), 2);
+    assert_eq!(std::iter::from_fn(|| texts.pop()).count(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn keep_alive_comments_come_where_nothing_else_does_and_mean_nothing() {
     let (send, receive) = tokio::sync::mpsc::channel::<Event>(4);
@@ -377,6 +389,12 @@ async fn keep_alive_comments_come_where_nothing_else_does_and_mean_nothing() {
     assert_eq!((body.next().await, seconds()), (None, 37));
 
     assert_eq!(decode(Format::Sse, [&b":\n\ndata: 1\n:\n\n:\n\n"[..]]).0.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keep_alive_after_longer_than_the_clock_goes_is_never() {
+    let mut body = stream::pending::<Event>().to_sse().keep_alive(Duration::MAX);
+    assert!(tokio::time::timeout(Duration::from_secs(3600), body.next()).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

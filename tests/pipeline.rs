@@ -5,10 +5,50 @@
 
 mod support;
 
-use ag_ui_stream::Item;
+use ag_ui_stream::machine::{EventPipeline, Pipeline};
+use ag_ui_stream::{Error, Item, Limits};
 use proptest::prelude::*;
 use serde_json::json;
 use support::stages::{one_by_one, whole, without_assembly};
+
+#[test]
+fn r8_a_run_that_lost_an_event_is_never_a_success_whatever_is_pushed_behind() {
+    let long = format!(r#"{{"type":"CUSTOM","name":"{}","value":0}}"#, "x".repeat(200));
+    for fault in [
+        "{",
+        r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m"}"#,
+        r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+        &long,
+    ] {
+        let builder = || Pipeline::builder().limits(Limits { max_event_bytes: 128, ..Limits::default() });
+        let (mut pipeline, mut events): (Pipeline, EventPipeline) = (builder().build(), builder().build_events());
+        for event in
+            [r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#, r#"{"type":"TEXT_MESSAGE_START","messageId":"m"}"#]
+        {
+            pipeline.push(event).unwrap();
+            events.push(event).unwrap();
+        }
+        let error: Error = pipeline.push(fault).unwrap_err();
+        assert_eq!(events.push(fault).unwrap_err(), error);
+        assert_eq!(
+            (std::iter::from_fn(|| pipeline.pop()).count(), std::iter::from_fn(|| events.pop()).count()),
+            (2, 2)
+        );
+        for event in [
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"x"}"#,
+            r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"n","delta":"x"}"#,
+            r#"{"type":"TEXT_MESSAGE_END","messageId":"m"}"#,
+            r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+            r#"{"type":"RUN_STARTED","threadId":"t","runId":"r2"}"#,
+        ] {
+            assert_eq!(pipeline.push(event).unwrap_err(), error, "{event}");
+            assert_eq!(events.push(event).unwrap_err(), error, "{event}");
+        }
+        assert_eq!((pipeline.finish().unwrap_err(), events.finish().unwrap_err()), (error.clone(), error));
+        assert!(pipeline.pop().is_none() && events.pop().is_none());
+        assert_eq!(pipeline.snapshot().run().unwrap().outcome.as_str(), "rejected");
+    }
+}
 
 /// Events that belong together often enough to get somewhere, and go wrong now and then.
 fn event() -> impl Strategy<Value = String> {

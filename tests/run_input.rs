@@ -3,9 +3,11 @@
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use std::borrow::Cow;
+
 use ag_ui_stream::machine::Downgrade;
-use ag_ui_stream::message::{TextPart, UserMessage};
-use ag_ui_stream::{Error, Event, Outgoing, ProtocolVersion, Raw, RawItem, Rule, RunAgentInput, Warning};
+use ag_ui_stream::message::{Message, TextPart, UserMessage};
+use ag_ui_stream::{Error, Event, MessageId, Outgoing, ProtocolVersion, Raw, RawItem, Rule, RunAgentInput, Warning};
 use serde_json::{Value, json};
 
 fn version(text: &str) -> ProtocolVersion {
@@ -45,10 +47,10 @@ fn t4_what_is_given_is_not_replaced() {
     given.state = Some(json!({"n": 1}));
     given.forwarded_props = Some(json!("any"));
     given.protocol_version = Some("1.7".into());
-    let (sent, warnings) = Outgoing::new().prepare(given.clone()).unwrap();
+    let (mut sent, warnings) = Outgoing::new().prepare(given.clone()).unwrap();
     assert_eq!(warnings, []);
-    assert_eq!(sent.tools, Some(vec![]));
-    assert_eq!(RunAgentInput { tools: None, context: None, ..sent }, given);
+    assert_eq!((sent.tools.take(), sent.context.take()), (Some(vec![]), Some(vec![])));
+    assert_eq!(sent, given);
 }
 
 #[test]
@@ -88,6 +90,53 @@ fn t4_e5_what_is_malformed_is_an_error_whichever_way_it_comes() {
 /// A value of so many arrays, one in the other.
 fn nested(depth: usize) -> Value {
     (0..depth).fold(json!(1), |inner, _| json!([inner]))
+}
+
+#[test]
+fn e10_text_and_value_are_read_alike_however_deep() {
+    for depth in [100, 200, 509, 600] {
+        let mut value = input(json!([]));
+        value["state"] = nested(depth);
+        let text = value.to_string();
+        let from_text = RunAgentInput::from_slice(text.as_bytes());
+        assert_eq!(from_text, RunAgentInput::from_value(value), "{depth}");
+        assert_eq!(matches!(from_text, Err(Error::LimitExceeded(_))), depth > 512, "{depth}");
+    }
+    for (bytes, found) in [(&b"{\xff"[..], "no UTF-8 at byte 1"), (b"{", "no JSON: expected a key at byte 1")] {
+        let Err(Error::Malformed(error)) = RunAgentInput::from_slice(bytes) else { panic!("{bytes:?}") };
+        assert_eq!((error.rule, &*error.expected, &*error.found), (Rule::E9, "the input of a run", found));
+    }
+}
+
+#[test]
+fn a_message_is_read_on_its_own() {
+    let message = json!({"id": "m", "role": "user", "content": "Hello", "draft": true});
+    let (read, warnings) = Message::from_json(&message.to_string()).unwrap();
+    assert_eq!(read, Some(UserMessage::new("m", "Hello").into()));
+    assert_eq!((warnings.len(), warnings[0].rule, &*warnings[0].path), (1, Rule::E2, "/draft"));
+    assert_eq!(warnings[0].to_string(), "E2: Message (event 0) /draft: removed the unknown property `draft`");
+    assert_eq!(Message::from_value(&message).unwrap(), (read, warnings));
+
+    let (read, warnings) = Message::from_value(&json!({"id": "m", "role": "oracle", "content": ""})).unwrap();
+    assert_eq!((read, warnings[0].rule), (None, Rule::E3));
+    for (text, rule) in [("{}", Rule::E5), (r#"{"id":1,"role":"user","content":""}"#, Rule::E5), ("", Rule::E9)] {
+        assert_eq!(Message::from_json(text).unwrap_err().rule(), Some(rule), "{text}");
+    }
+}
+
+#[test]
+fn ids_are_made_of_text_and_compared_with_it() {
+    let text = String::from("m");
+    let id = MessageId::from(&text);
+    assert_eq!(UserMessage::new(&id, "Hello"), UserMessage::new(&text, "Hello"));
+    assert_eq!(("m".parse(), MessageId::from(Cow::Borrowed("m"))), (Ok(id.clone()), id.clone()));
+    assert_eq!(id, "m");
+    assert_eq!("m", id);
+    assert_eq!(id, text);
+    assert_eq!(text, id);
+    assert_eq!(id, *"m");
+    assert_eq!(*"m", id);
+    assert_eq!(String::from(id), text);
 }
 
 #[test]

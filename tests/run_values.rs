@@ -223,7 +223,8 @@ fn a_run_without_usage_has_no_total() {
         assert_eq!(last_run(&[run_started(), with(run_finished(), usage)]).total_usage(), None);
     }
     let mut run = last_run(&in_run([]));
-    let entry = TokenUsage { input_tokens: Some(u64::MAX), output_tokens: Some(1), ..TokenUsage::new() };
+    let mut entry = TokenUsage::new();
+    (entry.input_tokens, entry.output_tokens) = (Some(u64::MAX), Some(1));
     run.usage = Some([entry.clone(), entry].into());
     let total = run.total_usage().unwrap();
     assert_eq!((total.input_tokens, total.output_tokens), (None, Some(2)));

@@ -68,10 +68,30 @@ fn open_at_end(run: &[Value]) -> Vec<Subject> {
     started.filter_map(|(_, event)| thing(event)).map(|(kind, _, (id, _))| Subject::new(kind, id)).collect()
 }
 
+/// The run that is active behind these events.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    events: &'a [Value],
+    /// Another came before it on the stream, so that there may be messages that it does not name.
+    is_later: bool,
+}
+
+impl<'a> Run<'a> {
+    fn of(stream: &'a [Value]) -> Self {
+        let is_start = |event: &Value| kind_of(event) == "RUN_STARTED";
+        let (before, events) = stream.split_at(stream.iter().rposition(is_start).unwrap());
+        Self { events, is_later: before.iter().any(is_start) }
+    }
+
+    fn until(self, at: usize) -> Self {
+        Self { events: &self.events[..at], ..self }
+    }
+}
+
 /// The owner recorded for a message, tool call, reasoning or activity: `Some(None)` is the parent.
-fn owner(run: &[Value], table: SubjectKind, id: &str) -> Option<Option<String>> {
+fn owner(run: Run<'_>, table: SubjectKind, id: &str) -> Option<Option<String>> {
     let mut owner: Option<Option<String>> = None;
-    for (at, event) in run.iter().enumerate() {
+    for (at, event) in run.events.iter().enumerate() {
         let tag = text(event, "subagentRunId").map(str::to_owned);
         let is = |key: &str| text(event, key) == Some(id);
         match (kind_of(event), table) {
@@ -84,14 +104,18 @@ fn owner(run: &[Value], table: SubjectKind, id: &str) -> Option<Option<String>> 
             ("TOOL_CALL_START", SubjectKind::ToolCall) if is("toolCallId") => {
                 let inherited = || {
                     let parent = text(event, "parentMessageId")?;
-                    self::owner(&run[..at], SubjectKind::TextMessage, parent)?
+                    self::owner(run.until(at), SubjectKind::TextMessage, parent)?
                 };
                 owner.get_or_insert_with(|| tag.or_else(inherited));
             }
-            // A call with a tag makes the message that it names, if nobody spoke of it (A3).
-            ("TOOL_CALL_START", SubjectKind::TextMessage) if is("parentMessageId") && tag.is_some() => {
-                let other = self::owner(&run[..at], SubjectKind::Activity, id).is_some();
-                if !other && !run[..at].iter().any(|event| names_thought(event, id)) {
+            // A call with a tag makes the message that it names, if nobody spoke of it (A3) and it cannot
+            // be one from before.
+            ("TOOL_CALL_START", SubjectKind::TextMessage)
+                if is("parentMessageId") && tag.is_some() && !run.is_later =>
+            {
+                let before = run.until(at);
+                let other = self::owner(before, SubjectKind::Activity, id).is_some();
+                if !other && !before.events.iter().any(|event| names_thought(event, id)) {
                     owner.get_or_insert(tag);
                 }
             }
@@ -153,13 +177,13 @@ fn breaks(before: &[Value], event: &Value) -> Option<Rule> {
         Some("RUN_FINISHED" | "RUN_ERROR") => return Some(Rule::R4),
         Some(_) => {}
     }
-    let run = &before[before.iter().rposition(|event| kind_of(event) == "RUN_STARTED").unwrap()..];
+    let run = Run::of(before);
     let tag = text(event, "subagentRunId").map(str::to_owned);
     let foreign = |table, id: &str| tag.is_some() && owner(run, table, id).is_some_and(|owner| owner != tag);
     match event_type {
         "RUN_STARTED" => return Some(Rule::R2),
         "RUN_ERROR" => return None,
-        "RUN_FINISHED" => return (!open_at_end(run).is_empty()).then_some(Rule::R3),
+        "RUN_FINISHED" => return (!open_at_end(run.events).is_empty()).then_some(Rule::R3),
         "ACTIVITY_DELTA" => {
             return foreign(SubjectKind::Activity, text(event, "messageId").unwrap()).then_some(Rule::O6);
         }
@@ -175,14 +199,15 @@ fn breaks(before: &[Value], event: &Value) -> Option<Rule> {
         _ => {}
     }
     let (kind, part, (id, _)) = thing(event)?;
-    let happened = last(run, event);
+    let happened = last(run.events, event);
     match (kind, part) {
         (SubjectKind::Step, "START") => return (happened == Some("START")).then_some(Rule::S8),
         (SubjectKind::Step, _) => return (happened != Some("START")).then_some(Rule::S8),
         (SubjectKind::Subagent, "START") => {
             let parent = text(event, "parentSubagentRunId");
             let announced = |parent| {
-                run.iter()
+                run.events
+                    .iter()
                     .any(|event| kind_of(event) == "SUBAGENT_STARTED" && text(event, "subagentRunId") == Some(parent))
             };
             return (happened.is_some() || !parent.is_none_or(announced)).then_some(Rule::O5);

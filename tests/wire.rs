@@ -272,6 +272,15 @@ fn e9_frames_that_are_no_events_are_fatal() {
     ] {
         assert_eq!(rejected(text).0, Rule::E9, "{text}");
     }
+    for (text, end) in [
+        ("data: {}", "at byte 0 of \"data: {}\""),
+        (" <html>", "at byte 1 of \"<html>\""),
+        ("{", "at byte 1"),
+        ("", "at byte 0"),
+    ] {
+        let error = Event::from_json(text).unwrap_err().to_string();
+        assert!(error.ends_with(end), "{error}");
+    }
     let mut enforcer = Enforcer::new();
     let error = enforcer.push(&b"{\"type\":\"RAW\xff\"}"[..]).unwrap_err();
     assert_eq!(error.rule(), Some(Rule::E9));

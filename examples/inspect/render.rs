@@ -234,6 +234,7 @@ impl<W: Write> Renderer<W> {
                 let target = match event.subtype {
                     ReasoningEncryptedValueSubtype::ToolCall => "tool call",
                     ReasoningEncryptedValueSubtype::Message => "message",
+                    other => other.as_str(),
                 };
                 let look = Look { aside: true, ..self.line_look("encrypted", owner, DIM) };
                 let size = text::size(event.encrypted_value.len());
@@ -258,6 +259,11 @@ impl<W: Write> Renderer<W> {
             | Event::TextMessageChunk(_)
             | Event::ToolCallChunk(_)
             | Event::ReasoningMessageChunk(_) => {}
+            // Later than this tool.
+            other => {
+                let look = Look { aside: true, ..self.line_look("event", owner, DIM) };
+                self.screen.line(look, other.event_type().as_str());
+            }
         }
         Ok(())
     }
@@ -309,6 +315,7 @@ impl<W: Write> Renderer<W> {
             None | Some(RunFinishedOutcome::Success(_)) => (GREEN, "✓ success"),
             Some(RunFinishedOutcome::Interrupt(_)) => (YELLOW, "⏸ waits for an answer"),
             Some(RunFinishedOutcome::Cancelled(_)) => (YELLOW, "■ cancelled"),
+            Some(_) => (YELLOW, "■ finished"),
         };
         self.screen.paint()?;
         if let Some(RunFinishedOutcome::Interrupt(outcome)) = &event.outcome {
@@ -705,6 +712,7 @@ fn shown_content(content: &Content, bytes: usize) -> String {
                     ContentPart::Audio(_) => "[audio]".to_owned(),
                     ContentPart::Video(_) => "[video]".to_owned(),
                     ContentPart::Document(_) => "[document]".to_owned(),
+                    _ => "[part]".to_owned(),
                 })
                 .collect();
             parts.join(" ")

@@ -19,7 +19,7 @@ use crate::error::{Malformed, TruncatedBy};
 ///
 /// | variant | when | [`truncated_by`](HttpError::truncated_by) |
 /// |---|---|---|
-/// | [`Input`](HttpError::Input), [`Client`](HttpError::Client), [`Prepare`](HttpError::Prepare) | before a byte is sent | |
+/// | [`Input`](HttpError::Input), [`Json`](HttpError::Json), [`Client`](HttpError::Client), [`Prepare`](HttpError::Prepare) | before a byte is sent | |
 /// | [`NoTls`](HttpError::NoTls), [`Connect`](HttpError::Connect), [`Request`](HttpError::Request) | before an answer | |
 /// | [`Status`](HttpError::Status), [`ContentType`](HttpError::ContentType), [`ContentEncoding`](HttpError::ContentEncoding) | at its head | |
 /// | [`Body`](HttpError::Body) | among its events | `Body` |
@@ -36,10 +36,11 @@ pub enum HttpError {
     Input(Box<Malformed>),
     /// The input cannot be written as JSON; nothing was sent.
     Json(serde_json::Error),
-    /// The client or the request could not be made: an address that is none, a header that is
-    /// none.
+    /// The client or the request could not be made: an address that is none, or a system that has
+    /// no client to give.
     Client(reqwest::Error),
-    /// The hook that prepares the request failed; nothing was sent.
+    /// The request could not be prepared: a header that is none, or a hook that failed; nothing was
+    /// sent.
     Prepare(BoxError),
     /// The address is `https`, and the client has no TLS: enable one of `reqwest`'s features for it,
     /// such as `rustls`, in your own manifest.

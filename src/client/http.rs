@@ -97,6 +97,10 @@ impl HttpAgent {
 
     /// Starts a run, and gives its events once the head of the answer is there and found good.
     ///
+    /// They bring no conversation along: where the input has messages, as behind the first turn, the
+    /// stage behind is one with [a pipeline that knows them](crate::machine::PipelineBuilder::input),
+    /// as [`AgentExt`](crate::AgentExt) has it.
+    ///
     /// # Errors
     /// [`HttpError`], all but [`Body`](HttpError::Body) and [`NoEvent`](HttpError::NoEvent).
     ///

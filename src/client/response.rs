@@ -267,6 +267,9 @@ pub trait ResponseExt: Sized {
     /// # Errors
     /// [`HttpError::Status`], [`HttpError::ContentEncoding`], [`HttpError::ContentType`], in this
     /// order.
+    ///
+    /// # Cancel safety
+    /// To drop the future is to drop the response, and to close its connection.
     fn agent_events(self) -> impl Future<Output = Result<HttpEvents, HttpError>> + Send {
         self.agent_events_with(HttpOptions::new())
     }
@@ -274,6 +277,9 @@ pub trait ResponseExt: Sized {
     /// The same with other options. A [deadline](HttpOptions::deadline) counts from here.
     ///
     /// # Errors
+    /// The same.
+    ///
+    /// # Cancel safety
     /// The same.
     fn agent_events_with(self, options: HttpOptions) -> impl Future<Output = Result<HttpEvents, HttpError>> + Send;
 }

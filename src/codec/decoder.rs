@@ -86,7 +86,7 @@ impl Decoder {
         }
     }
 
-    /// How many frames came so far, skipped ones included; the index of the next one.
+    /// How many frames came so far, those included that were left out; the index of the next one.
     #[must_use]
     pub fn events(&self) -> u64 {
         each!(self, decoder => decoder.events())

@@ -1,5 +1,7 @@
 //! The way back out.
 
+use std::collections::VecDeque;
+
 use super::Format;
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 use super::json::unwritable;
@@ -32,14 +34,14 @@ use crate::machine::Machine;
 pub struct Encoder {
     format: Format,
     events: u64,
-    ready: Option<Vec<u8>>,
+    ready: VecDeque<Vec<u8>>,
 }
 
 impl Encoder {
     /// An encoder to this format.
     #[must_use]
     pub fn new(format: Format) -> Self {
-        Self { format, events: 0, ready: None }
+        Self { format, events: 0, ready: VecDeque::new() }
     }
 
     /// The format that it writes.
@@ -54,7 +56,7 @@ impl Encoder {
         self.events
     }
 
-    /// Takes the next item. What the one before gave is to be popped first.
+    /// Takes the next item.
     ///
     /// # Errors
     /// Those of [`Format::encode`].
@@ -62,9 +64,9 @@ impl Encoder {
         Machine::push(self, input)
     }
 
-    /// The bytes of the event, if it was one.
+    /// The bytes of the next event that is ready.
     pub fn pop(&mut self) -> Option<Vec<u8>> {
-        self.ready.take()
+        self.ready.pop_front()
     }
 }
 
@@ -75,17 +77,17 @@ impl<I: Into<Item>> Machine<I> for Encoder {
         if let Item::Event(indexed) = input.into() {
             let index = indexed.index().unwrap_or(self.events);
             self.events += 1;
-            self.ready = Some(encode(self.format, &indexed.event, index)?);
+            self.ready.push_back(encode(self.format, &indexed.event, index)?);
         }
         Ok(())
     }
 
     fn pop(&mut self) -> Option<Vec<u8>> {
-        self.ready.take()
+        self.ready.pop_front()
     }
 
     fn ready(&self) -> usize {
-        usize::from(self.ready.is_some())
+        self.ready.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {

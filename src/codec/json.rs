@@ -1,5 +1,7 @@
 //! Events as JSON texts, one each, for what frames them itself.
 
+use std::collections::VecDeque;
+
 use crate::error::{Error, Malformed};
 use crate::event::Event;
 use crate::item::Item;
@@ -29,7 +31,7 @@ use crate::rule::Rule;
 #[derive(Clone, Debug, Default)]
 pub struct JsonEncoder {
     events: u64,
-    ready: Option<String>,
+    ready: VecDeque<String>,
 }
 
 impl JsonEncoder {
@@ -45,7 +47,7 @@ impl JsonEncoder {
         self.events
     }
 
-    /// Takes the next item. What the one before gave is to be popped first.
+    /// Takes the next item.
     ///
     /// # Errors
     /// [`Error::Malformed`] (rule E9).
@@ -53,9 +55,9 @@ impl JsonEncoder {
         Machine::push(self, input)
     }
 
-    /// The text of the event, if it was one.
+    /// The text of the next event that is ready.
     pub fn pop(&mut self) -> Option<String> {
-        self.ready.take()
+        self.ready.pop_front()
     }
 }
 
@@ -67,17 +69,17 @@ impl<I: Into<Item>> Machine<I> for JsonEncoder {
             let index = indexed.index().unwrap_or(self.events);
             self.events += 1;
             let text = serde_json::to_string(&indexed.event);
-            self.ready = Some(text.map_err(|error| unwritable(&indexed.event, index, &error))?);
+            self.ready.push_back(text.map_err(|error| unwritable(&indexed.event, index, &error))?);
         }
         Ok(())
     }
 
     fn pop(&mut self) -> Option<String> {
-        self.ready.take()
+        self.ready.pop_front()
     }
 
     fn ready(&self) -> usize {
-        usize::from(self.ready.is_some())
+        self.ready.len()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
@@ -86,13 +88,6 @@ impl<I: Into<Item>> Machine<I> for JsonEncoder {
 }
 
 pub(super) fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
-    Malformed {
-        rule: Rule::E9,
-        event: index,
-        event_type: Some(event.event_type()),
-        path: String::new(),
-        expected: "an event that can be written as JSON".into(),
-        found: error.to_string(),
-    }
-    .into()
+    let malformed = Malformed::new(Rule::E9, index, "an event that can be written as JSON", error.to_string());
+    Malformed { event_type: Some(event.event_type()), ..malformed }.into()
 }

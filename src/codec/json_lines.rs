@@ -53,6 +53,8 @@ pub struct JsonLinesDecoder {
     looked_at: usize,
 }
 
+decoder!(JsonLinesDecoder: "[`Error::LimitExceeded`].", "T1a");
+
 impl Default for JsonLinesDecoder {
     fn default() -> Self {
         Self {
@@ -81,47 +83,12 @@ impl JsonLinesDecoder {
         self
     }
 
-    /// How many events came so far; the index of the next one.
-    #[must_use]
-    pub fn events(&self) -> u64 {
-        self.ready.frames
-    }
-
-    /// What is held of a line that is not whole yet.
-    #[must_use]
-    pub fn partial(&self) -> &[u8] {
+    fn held(&self) -> &[u8] {
         &self.line
     }
 
-    /// Takes the next piece of the stream.
-    ///
-    /// # Errors
-    /// [`Error::LimitExceeded`]; the decoder is then done, and what follows is ignored.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        if self.ended {
-            return Ok(());
-        }
-        let pushed = self.take(bytes);
-        self.ended = pushed.is_err();
-        pushed
-    }
-
-    /// The next event that is ready.
-    pub fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop()
-    }
-
-    /// How many outputs are ready.
-    pub(super) fn waiting(&self) -> usize {
-        self.ready.items.len()
-    }
-
-    /// Says that the stream has ended.
-    ///
-    /// # Errors
-    /// [`Error::Truncated`] where it ended within an event (rule T1a).
-    pub fn finish(&mut self) -> Result<(), Error> {
-        if core::mem::replace(&mut self.ended, true) || self.line.is_empty() {
+    fn end(&mut self) -> Result<(), Error> {
+        if self.line.is_empty() {
             return Ok(());
         }
         if Completeness::of(&self.line) != Completeness::Whole {

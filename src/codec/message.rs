@@ -63,15 +63,7 @@ impl MessageDecoder {
             }
             Message::Binary(bytes) => self.take_binary(bytes.as_ref()),
             // As enforcement says it of bytes.
-            Message::NotUtf8 => Err(Malformed {
-                rule: Rule::E9,
-                event: self.ready.frames,
-                event_type: None,
-                path: String::new(),
-                expected: "UTF-8".into(),
-                found: "bytes that are none".into(),
-            }
-            .into()),
+            Message::NotUtf8 => Err(Malformed::new(Rule::E9, self.ready.frames, "UTF-8", "bytes that are none").into()),
             Message::TooLong(other) => Err(self.ready.too_long(max.min(other))),
         }
     }

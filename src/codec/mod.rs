@@ -25,6 +25,62 @@ use crate::rule::Rule;
 use crate::warning::Warning;
 use crate::wire::{Raw, RawItem};
 
+/// What every decoder of bytes has beside its format: its calls, around `take`, `held` and `end`.
+#[cfg(feature = "__format")]
+macro_rules! decoder {
+    ($name:ident: $errors:literal, $rule:literal) => {
+        impl $name {
+            /// How many frames came so far, those included that were left out; the index of the next
+            /// one.
+            #[must_use]
+            pub fn events(&self) -> u64 {
+                self.ready.frames
+            }
+
+            /// What is held of an event that is not whole yet.
+            #[must_use]
+            pub fn partial(&self) -> &[u8] {
+                self.held()
+            }
+
+            /// Takes the next piece of the stream.
+            ///
+            /// # Errors
+            #[doc = $errors]
+            /// The decoder is then done, and what follows is ignored.
+            pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+                if self.ended {
+                    return Ok(());
+                }
+                let pushed = self.take(bytes);
+                self.ended = pushed.is_err();
+                pushed
+            }
+
+            /// The next event or warning that is ready.
+            pub fn pop(&mut self) -> Option<RawItem> {
+                self.ready.pop()
+            }
+
+            /// How many outputs are ready.
+            pub(super) fn waiting(&self) -> usize {
+                self.ready.items.len()
+            }
+
+            /// Says that the stream has ended.
+            ///
+            /// # Errors
+            #[doc = concat!("[`Error::Truncated`] where it ended within an event (rule ", $rule, ").")]
+            pub fn finish(&mut self) -> Result<(), Error> {
+                if core::mem::replace(&mut self.ended, true) {
+                    return Ok(());
+                }
+                self.end()
+            }
+        }
+    };
+}
+
 #[cfg(feature = "__format")]
 mod decoder;
 #[cfg(feature = "__format")]

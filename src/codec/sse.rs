@@ -81,6 +81,8 @@ enum At {
     Ignored,
 }
 
+decoder!(SseDecoder: "[`Error::LimitExceeded`].", "T1a");
+
 impl Default for SseDecoder {
     fn default() -> Self {
         Self {
@@ -128,49 +130,11 @@ impl SseDecoder {
         self
     }
 
-    /// How many frames came so far, skipped ones included; the index of the next one.
-    #[must_use]
-    pub fn events(&self) -> u64 {
-        self.ready.frames
-    }
-
-    /// The data held of an event that is not whole yet.
-    #[must_use]
-    pub fn partial(&self) -> &[u8] {
+    fn held(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
     }
 
-    /// Takes the next piece of the stream.
-    ///
-    /// # Errors
-    /// [`Error::LimitExceeded`]; the decoder is then done, and what follows is ignored.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        if self.ended {
-            return Ok(());
-        }
-        let pushed = self.take(bytes);
-        self.ended = pushed.is_err();
-        pushed
-    }
-
-    /// The next event or warning that is ready.
-    pub fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop()
-    }
-
-    /// How many outputs are ready.
-    pub(super) fn waiting(&self) -> usize {
-        self.ready.items.len()
-    }
-
-    /// Says that the stream has ended.
-    ///
-    /// # Errors
-    /// [`Error::Truncated`] where it ended within an event (rule T1a).
-    pub fn finish(&mut self) -> Result<(), Error> {
-        if core::mem::replace(&mut self.ended, true) {
-            return Ok(());
-        }
+    fn end(&mut self) -> Result<(), Error> {
         let at_line_start = matches!(self.at, At::Bom(_) | At::Name(0));
         let Some(data) = &self.data else {
             // A line that may have become a `data` line.
@@ -389,7 +353,7 @@ mod tests {
             assert_eq!(texts(&items), ["1"]);
             let Some(Error::Truncated(truncated)) = error else { panic!("{error:?}") };
             assert_eq!((truncated.events, truncated.by), (1, TruncatedBy::Partial));
-            assert_eq!(truncated.to_string(), "R8: truncated: the bytes ended within an event after 1 events");
+            assert_eq!(truncated.to_string(), "R8: truncated: the bytes ended within an event after 1 event");
         }
     }
 

@@ -45,6 +45,13 @@ pub use tool::{
 /// Open data of the producer's, by key: kept whole (rule E6) and merged key by key (rule A1).
 ///
 /// A clone shares the map.
+///
+/// ```
+/// use ag_ui_stream::event::Metadata;
+///
+/// let metadata = Metadata::from_iter([("model", "small"), ("region", "west")]);
+/// assert_eq!(metadata.get("model").and_then(|model| model.as_str()), Some("small"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata(Arc<Map<String, Value>>);
 
@@ -81,6 +88,12 @@ impl From<Map<String, Value>> for Metadata {
     }
 }
 
+impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for Metadata {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(members: I) -> Self {
+        members.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map<_, _>>().into()
+    }
+}
+
 impl Serialize for Metadata {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
@@ -89,6 +102,7 @@ impl Serialize for Metadata {
 
 /// What every event may carry. Serialized beside the event's own fields.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct BaseEvent {
     /// When the event was made, in the producer's unit (milliseconds since 1970 by custom), within
     /// ±(2^53-1).
@@ -128,6 +142,7 @@ macro_rules! events {
     ($($variant:ident $name:literal $event:ty $(, $boxed:ident)?;)*) => {
         /// The type of an event: the `type` of its wire form.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum EventType {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
         }
@@ -154,6 +169,7 @@ macro_rules! events {
         /// Serialized to its exact wire form, absent fields left out. It is read from JSON by
         /// [`Event::from_json`], or by the enforcement stage, which also tells what it removed.
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub enum Event {
             $(#[doc = concat!("`", $name, "`")] $variant(events!(@held $event $(, $boxed)?)),)*
         }

@@ -124,10 +124,14 @@ impl Enforcer {
     fn read_text_thoroughly(&mut self, text: &str, index: u64) -> Result<(), Error> {
         let node = Node::parse(text, self.limits.depth()).map_err(|error| {
             if error.too_deep {
-                self.too_deep(index)
-            } else {
-                no_event(index, "a JSON object", format!("no JSON: {} at byte {}", error.reason, error.offset))
+                return self.too_deep(index);
             }
+            let mut found = format!("no JSON: {} at byte {}", error.reason, error.offset);
+            // Bytes that nothing decoded, a page, `[DONE]`: known at sight.
+            if !text.trim_start().starts_with('{') && !text.trim().is_empty() {
+                found.push_str(&format!(" of {:?}", excerpt(text.trim_start(), 40)));
+            }
+            no_event(index, "a JSON object", found)
         })?;
         self.read_node(&node, index)
     }
@@ -277,20 +281,12 @@ fn is_delta_bearing(event_type: EventType) -> bool {
 }
 
 fn no_event(index: u64, expected: &'static str, found: String) -> Error {
-    Malformed { rule: Rule::E9, event: index, event_type: None, path: String::new(), expected: expected.into(), found }
-        .into()
+    Malformed::new(Rule::E9, index, expected, found).into()
 }
 
 fn malformed(fault: Fault, index: u64, event_type: EventType) -> Error {
-    Malformed {
-        rule: fault.rule,
-        event: index,
-        event_type: Some(event_type),
-        path: fault.path,
-        expected: fault.expected.into(),
-        found: fault.found,
-    }
-    .into()
+    let malformed = Malformed::new(fault.rule, index, fault.expected, fault.found);
+    Malformed { event_type: Some(event_type), path: fault.path, ..malformed }.into()
 }
 
 impl Event {

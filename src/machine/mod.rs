@@ -80,6 +80,7 @@ pub trait Machine<I> {
 
 /// How the input of a machine was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Cut {
     /// The source failed, or a stage before found it truncated: so is the run that was active
     /// (rule R8).

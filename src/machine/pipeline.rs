@@ -11,6 +11,7 @@ use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Ver
 use crate::error::Error;
 use crate::event::EventType;
 use crate::id::IdGenerator;
+use crate::input::RunAgentInput;
 use crate::item::{Indexed, Item};
 use crate::limits::Limits;
 use crate::message::Message;
@@ -68,7 +69,8 @@ impl PipelineBuilder {
         self
     }
 
-    /// Where the ids of translated events come from (rule B1).
+    /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
+    /// there, even where it was left out before.
     pub fn ids(mut self, ids: impl IdGenerator + 'static) -> Self {
         self.compat = Some(Compat::with_ids(ids));
         self
@@ -92,6 +94,27 @@ impl PipelineBuilder {
     pub fn state(mut self, state: Value) -> Self {
         self.state = Some(state);
         self
+    }
+
+    /// The conversation and the state from before the stream, as the input of its run has them:
+    /// [`history`](PipelineBuilder::history) and [`state`](PipelineBuilder::state) in one. Costs a
+    /// clone of each message, which copies no text, and a copy of the state.
+    ///
+    /// ```
+    /// use ag_ui_stream::RunAgentInput;
+    /// use ag_ui_stream::machine::Pipeline;
+    /// use ag_ui_stream::message::UserMessage;
+    ///
+    /// let input = RunAgentInput::new("thread", "run", [UserMessage::new("m", "Hello").into()]);
+    /// let pipeline = Pipeline::builder().input(&input).build();
+    /// assert_eq!(pipeline.snapshot().messages().len(), 1);
+    /// ```
+    pub fn input(self, input: &RunAgentInput) -> Self {
+        let builder = self.history(input.messages.iter().cloned());
+        match &input.state {
+            Some(state) => builder.state(state.clone()),
+            None => builder,
+        }
     }
 
     /// The pipeline with assembly.
@@ -170,6 +193,13 @@ impl Intake {
 
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
+        // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
+        // never a success.
+        self.take(raw, sink).map_err(|error| self.verifier.reject(error, None))
+    }
+
+    #[inline]
+    fn take<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
         raw.view(|body, index| match (body, index) {
             (Body::Text(text), None) => self.push_text(text, sink),
             (Body::Bytes(bytes), None) => match core::str::from_utf8(bytes) {
@@ -317,7 +347,8 @@ impl Intake {
 ///
 /// Where a push fails, the updates of what came before are still to be popped; the run that was
 /// active is then [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
-/// [`finish`](Machine::finish), in [`Pipeline::snapshot`].
+/// [`finish`](Machine::finish), in [`Pipeline::snapshot`]. No event comes through after that, whatever
+/// is pushed.
 ///
 /// # Errors
 /// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].

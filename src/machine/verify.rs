@@ -244,8 +244,9 @@ impl Verifier {
         self.seen = self.seen.max(events);
     }
 
+    /// Notes that the stream ended with this error, here or in a stage before.
     #[cold]
-    fn reject(&mut self, error: Error, event: Option<(&Indexed, Place)>) -> Error {
+    pub(crate) fn reject(&mut self, error: Error, event: Option<(&Indexed, Place)>) -> Error {
         // A second error is the first one again.
         if !matches!(self.phase, Phase::Rejected(_)) {
             let event = match event {

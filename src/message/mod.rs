@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::error::Error;
 use crate::event::Metadata;
 use crate::id::{MessageId, SubagentRunId, ToolCallId};
 use crate::snapshot::{List, Text};
+use crate::warning::Warning;
 
 mod content;
 
@@ -302,6 +304,46 @@ macro_rules! for_each_message {
 }
 
 impl Message {
+    /// Reads one message from JSON text, such as one that was stored: as it would be read within a
+    /// `MESSAGES_SNAPSHOT`, what is unknown removed with a warning (E2 to E4).
+    ///
+    /// Gives the message and what was removed from it; `None` for a message of an unknown role.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] (E5, and E9 for what is no JSON); [`Error::LimitExceeded`] for one that is
+    /// nested too deep.
+    ///
+    /// # Examples
+    /// A conversation that was stored, given back to a pipeline:
+    /// ```
+    /// use ag_ui_stream::machine::Pipeline;
+    /// use ag_ui_stream::message::{Message, UserMessage};
+    ///
+    /// let before = Pipeline::builder().history([UserMessage::new("m", "Hello").into()]).build();
+    /// let stored = serde_json::to_string(&before.snapshot().messages())?;
+    ///
+    /// let mut history = Vec::new();
+    /// for value in serde_json::from_str::<Vec<serde_json::Value>>(&stored)? {
+    ///     let (message, warnings) = Message::from_value(&value)?;
+    ///     assert_eq!(warnings, []);
+    ///     history.extend(message);
+    /// }
+    /// let after = Pipeline::builder().history(history).build();
+    /// assert_eq!(after.snapshot(), before.snapshot());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_json(json: &str) -> Result<(Option<Self>, Vec<Warning>), Error> {
+        crate::read::from_json(json, "Message", "a message")
+    }
+
+    /// The same from a [`Value`].
+    ///
+    /// # Errors
+    /// As [`Message::from_json`].
+    pub fn from_value(value: &Value) -> Result<(Option<Self>, Vec<Warning>), Error> {
+        crate::read::from_value(value, "Message")
+    }
+
     /// The message's id.
     #[must_use]
     pub fn id(&self) -> &MessageId {

@@ -2,7 +2,7 @@ use futures::stream::Stream;
 
 #[cfg(feature = "__format")]
 use super::{Decode, Encode};
-use super::{ItemInput, ToJson};
+use super::{ItemInput, ToJson, giving};
 #[cfg(feature = "record")]
 use super::{Replayed, Timing};
 #[cfg(feature = "record")]
@@ -16,6 +16,7 @@ use crate::codec::ProtobufDecoder;
 use crate::codec::SseDecoder;
 #[cfg(feature = "__format")]
 use crate::codec::{Encoder, Format};
+#[cfg(doc)]
 use crate::error::Error;
 #[cfg(feature = "record")]
 use crate::limits::Limits;
@@ -306,8 +307,3 @@ pub trait EncodeStreamExt: Stream {
 }
 
 impl<S: Stream + ?Sized> EncodeStreamExt for S {}
-
-/// Says what a stream gives: a wrong item is found here, and not where it is used.
-fn giving<T, E, S: Stream<Item = Result<T, Error<E>>>>(stream: S) -> S {
-    stream
-}

@@ -2,20 +2,17 @@ use futures::stream::Stream;
 
 use super::{
     Assemble, Compat, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, Through, Updates, Verify,
+    giving,
 };
 #[cfg(feature = "record")]
 use super::{Record, Recordable};
+#[cfg(doc)]
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
 use crate::machine::{self, Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Verifier};
 use crate::snapshot::{Changed, Update};
 use crate::wire::RawItem;
-
-/// Says what a stream gives: a wrong item is found here, and not where it is used.
-fn giving<T, E, S: Stream<Item = Result<T, Error<E>>>>(stream: S) -> S {
-    stream
-}
 
 /// The stages as methods of every [`Stream`].
 ///

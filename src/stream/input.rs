@@ -20,7 +20,7 @@ use crate::wire::{RawEvent, RawItem};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no raw event",
     label = "the source gives `{Self}`",
-    note = "a stage on raw events takes JSON text or bytes, `serde_json::Value`, `Event` or `Raw`, or a `Result` of one of these with any error",
+    note = "a stage on raw events takes JSON text or bytes (`&str`, `String`, `&[u8]`, `Vec<u8>`, …), `serde_json::Value`, `Event` or `Raw`, or a `Result` of one of these with any error",
     note = "behind `compat` it takes `Result<RawItem, Error<E>>`: middleware has to leave the error as it is"
 )]
 pub trait RawInput {
@@ -36,6 +36,7 @@ pub trait RawInput {
     fn into_result(self) -> Result<Self::Raw, Error<Self::Error>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<R: Unplaced> RawInput for R {
     type Raw = R;
     type Error = Infallible;
@@ -46,6 +47,7 @@ impl<R: Unplaced> RawInput for R {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<R: Unplaced, E> RawInput for Result<R, E> {
     type Raw = R;
     type Error = E;
@@ -104,6 +106,7 @@ pub trait ItemInput {
     fn into_result(self) -> Result<Self::Item, Error<Self::Error>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<I: Into<Item>> ItemInput for I {
     type Item = I;
     type Error = Infallible;
@@ -114,6 +117,7 @@ impl<I: Into<Item>> ItemInput for I {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<I: Into<Item>, E> ItemInput for Result<I, Error<E>> {
     type Item = I;
     type Error = E;

@@ -63,7 +63,9 @@ where
         let Some(comment) = comment else { return Poll::Pending };
         let timer = this.timer.get_or_insert_with(|| Box::pin(sleep(*this.interval)));
         if !core::mem::replace(this.waiting, true) {
-            timer.as_mut().reset(Instant::now() + *this.interval);
+            // Where the clock ends there is no comment.
+            let Some(until) = Instant::now().checked_add(*this.interval) else { return Poll::Pending };
+            timer.as_mut().reset(until);
         }
         ready!(timer.as_mut().poll(cx));
         *this.waiting = false;

@@ -82,6 +82,8 @@ pub struct ProtobufDecoder {
     ended: bool,
 }
 
+decoder!(ProtobufDecoder: "[`Error::Malformed`] and [`Error::LimitExceeded`].", "T2");
+
 impl ProtobufDecoder {
     /// A decoder with the default [`Limits`].
     #[must_use]
@@ -96,51 +98,12 @@ impl ProtobufDecoder {
         self
     }
 
-    /// How many frames came so far, dropped ones included; the index of the next one.
-    #[must_use]
-    pub fn events(&self) -> u64 {
-        self.ready.frames
-    }
-
-    /// What is held of a frame that is not whole yet.
-    #[must_use]
-    pub fn partial(&self) -> &[u8] {
+    fn held(&self) -> &[u8] {
         &self.frame
     }
 
-    /// Takes the next piece of the stream.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] and [`Error::LimitExceeded`]; the decoder is then done, and what
-    /// follows is ignored.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        if self.ended {
-            return Ok(());
-        }
-        let pushed = self.take(bytes);
-        self.ended = pushed.is_err();
-        pushed
-    }
-
-    /// The next event or warning that is ready.
-    pub fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop()
-    }
-
-    /// How many outputs are ready.
-    pub(super) fn waiting(&self) -> usize {
-        self.ready.items.len()
-    }
-
-    /// Says that the stream has ended.
-    ///
-    /// # Errors
-    /// [`Error::Truncated`] where it ended within a frame (rule T2).
-    pub fn finish(&mut self) -> Result<(), Error> {
-        if core::mem::replace(&mut self.ended, true) || self.frame.is_empty() {
-            return Ok(());
-        }
-        Err(self.ready.truncated())
+    fn end(&mut self) -> Result<(), Error> {
+        if self.frame.is_empty() { Ok(()) } else { Err(self.ready.truncated()) }
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -241,15 +204,9 @@ fn fault(ready: &Ready, limits: &Limits, fault: Fault, event_type: Option<EventT
     match fault {
         Fault::TooLong => ready.too_long(limits.max_event_bytes),
         Fault::TooDeep => LimitExceeded::new(event, Limit::Depth, limits.depth()).into(),
-        Fault::Broken(found) => Malformed {
-            rule: Rule::T2,
-            event,
-            event_type,
-            path: String::new(),
-            expected: "an event in protobuf".into(),
-            found,
+        Fault::Broken(found) => {
+            Malformed { event_type, ..Malformed::new(Rule::T2, event, "an event in protobuf", found) }.into()
         }
-        .into(),
     }
 }
 

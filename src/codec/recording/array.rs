@@ -135,15 +135,7 @@ impl ArrayDecoder {
     }
 
     fn misplaced(&self, expected: &'static str, found: u8) -> Error {
-        Malformed {
-            rule: Rule::E9,
-            event: self.ready.frames,
-            event_type: None,
-            path: String::new(),
-            expected: expected.into(),
-            found: format!("{:?}", char::from(found)),
-        }
-        .into()
+        Malformed::new(Rule::E9, self.ready.frames, expected, format!("{:?}", char::from(found))).into()
     }
 }
 
@@ -178,9 +170,9 @@ mod tests {
                 &["{\"a\":[1,{\"b\":\"]}\\\"\"}]}", "[2]", "\"x,]\"", "3", "null"],
                 None,
             ),
-            ("[{}", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 events")),
-            ("[{},", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 events")),
-            ("[{}, {\"a\":1", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 events")),
+            ("[{}", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 event")),
+            ("[{},", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 event")),
+            ("[{}, {\"a\":1", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 event")),
             ("[1", &[], Some("R8: truncated: the bytes ended within an event after 0 events")),
             ("[", &[], Some("R8: truncated: the bytes ended within an event after 0 events")),
             ("", &[], Some("R8: truncated: the bytes ended within an event after 0 events")),
