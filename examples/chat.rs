@@ -122,7 +122,7 @@ async fn run(agent: &dyn Agent, input: RunAgentInput) -> Option<Snapshot> {
             None => break,
         }
     }
-    Some(updates.machine().snapshot().clone())
+    Some(updates.snapshot().clone())
 }
 
 /// An event as it comes.
@@ -183,10 +183,7 @@ fn complain(error: &dyn StdError) {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
+        text = format!("{text}: {error}");
         cause = error.source();
     }
     eprintln!("[{}]", plain(&text));

@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
 }
 
 async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
-    let input = match RunAgentInput::from_slice(&body) {
+    let input = match RunAgentInput::from_json(&body) {
         Ok((input, warnings)) => {
             for warning in warnings {
                 eprintln!("input: warning: {warning}");
@@ -96,12 +96,7 @@ fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let more = error.to_string();
-        // Some errors show their cause themselves.
-        if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
+        text = format!("{text}: {error}");
         cause = error.source();
     }
     text

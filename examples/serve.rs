@@ -40,7 +40,7 @@ async fn main() -> std::io::Result<()> {
 
 /// The input of a run in, its events out.
 async fn over_http(body: Bytes) -> Response {
-    let input = match RunAgentInput::from_slice(&body) {
+    let input = match RunAgentInput::from_json(&body) {
         Ok((input, _)) => input,
         Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
     };
@@ -54,7 +54,7 @@ async fn over_http(body: Bytes) -> Response {
 async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(|mut socket| async move {
         let Some(Ok(Message::Text(text))) = socket.recv().await else { return };
-        let (code, reason) = match RunAgentInput::from_slice(text.as_bytes()) {
+        let (code, reason) = match RunAgentInput::from_json(text.as_bytes()) {
             Err(error) => (close_code::INVALID, error.to_string()),
             Ok((input, _)) => {
                 let mut texts = pin!(events_of(input).items().to_json());

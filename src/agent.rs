@@ -452,3 +452,13 @@ macro_rules! agent_error_from {
 }
 
 agent_error_from!(&str, String, std::io::Error, serde_json::Error);
+
+#[cfg(feature = "reqwest")]
+agent_error_from!(reqwest::Error);
+
+/// An agent may be built from the checked stream of another.
+impl<E: StdError + Send + Sync + 'static> From<Error<E>> for AgentError {
+    fn from(error: Error<E>) -> Self {
+        Self::new(error)
+    }
+}

@@ -107,10 +107,11 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 }
 
 impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
-    /// The source's error. What this crate finds has no other cause.
+    /// What is behind the source's error, which says itself what it is. What this crate finds has no
+    /// other cause.
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Error::Source(error) => Some(error),
+            Error::Source(error) => error.source(),
             Error::Malformed(_) | Error::Violation(_) | Error::Truncated(_) | Error::LimitExceeded(_) => None,
         }
     }

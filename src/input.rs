@@ -113,38 +113,35 @@ pub(crate) fn no_input(found: &str) -> Error {
 }
 
 impl RunAgentInput {
-    /// Reads the input of a run, for whoever is the agent: the same as it would be read within a
-    /// `RUN_STARTED`, what is unknown removed with a warning (E1 to E4).
+    /// Reads the input of a run from JSON, in a `str` or in bytes, for whoever is the agent: the same
+    /// as it would be read within a `RUN_STARTED`, what is unknown removed with a warning (E1 to E4).
     ///
     /// # Errors
-    /// [`Error::Malformed`] (E5); [`Error::LimitExceeded`].
+    /// [`Error::Malformed`] (E5, and E9 for what is no JSON); [`Error::LimitExceeded`].
     ///
     /// # Examples
     /// ```
     /// use ag_ui_stream::RunAgentInput;
-    /// use serde_json::json;
     ///
     /// let (input, warnings) =
-    ///     RunAgentInput::from_value(json!({"threadId": "t", "runId": "r", "messages": [], "new": 1}))?;
+    ///     RunAgentInput::from_json(r#"{"threadId": "t", "runId": "r", "messages": [], "new": 1}"#)?;
     /// assert_eq!(input, RunAgentInput::new("t", "r", []));
     /// assert_eq!(warnings[0].path, "/new");
     ///
-    /// let error = RunAgentInput::from_value(json!({"threadId": "t", "messages": []})).unwrap_err();
+    /// let error = RunAgentInput::from_json(r#"{"threadId": "t", "messages": []}"#).unwrap_err();
     /// assert!(error.to_string().contains("runId"));
     /// # Ok::<(), ag_ui_stream::Error>(())
     /// ```
-    pub fn from_value(value: Value) -> Result<(Self, Vec<Warning>), Error> {
-        Self::known(crate::read::from_value(&value, NAME)?)
+    pub fn from_json(json: impl AsRef<[u8]>) -> Result<(Self, Vec<Warning>), Error> {
+        Self::known(crate::read::from_json(json.as_ref(), NAME, WHAT)?)
     }
 
-    /// The same from JSON text.
+    /// The same from a [`Value`].
     ///
     /// # Errors
-    /// [`Error::Malformed`] (E5, and E9 for what is no JSON); [`Error::LimitExceeded`].
-    pub fn from_slice(json: &[u8]) -> Result<(Self, Vec<Warning>), Error> {
-        let json = core::str::from_utf8(json)
-            .map_err(|error| no_input(&format!("no UTF-8 at byte {}", error.valid_up_to())))?;
-        Self::known(crate::read::from_json(json, NAME, WHAT)?)
+    /// [`Error::Malformed`] (E5); [`Error::LimitExceeded`].
+    pub fn from_value(value: &Value) -> Result<(Self, Vec<Warning>), Error> {
+        Self::known(crate::read::from_value(value, NAME)?)
     }
 
     fn known((input, warnings): (Option<Self>, Vec<Warning>)) -> Result<(Self, Vec<Warning>), Error> {

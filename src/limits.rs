@@ -5,6 +5,8 @@
 /// What the crate holds beyond the events in flight is the conversation itself and, until the run
 /// ends, one entry for each item that the run opened; both grow only with what the producer sent.
 ///
+/// A bound that is added is no breaking change: take the others from the default.
+///
 /// ```
 /// use ag_ui_stream::Limits;
 ///

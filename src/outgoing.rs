@@ -78,10 +78,10 @@ impl Outgoing {
     /// [`Error::Malformed`] (E5): a value that the type cannot rule out, such as null state.
     pub fn prepare(&self, input: RunAgentInput) -> Result<(RunAgentInput, Vec<Warning>), Error> {
         let to_value = || serde_json::to_value(&input).map_err(|error| crate::input::no_input(&error.to_string()));
-        let (input, mut warnings) = match RunAgentInput::from_value(to_value()?) {
+        let (input, mut warnings) = match RunAgentInput::from_value(&to_value()?) {
             // How deep an open value may be is for the server to judge; the rest is held to the rules.
             Err(Error::LimitExceeded(_)) => {
-                let (_, warnings) = RunAgentInput::from_value(outer_levels(&to_value()?, DESCRIBED_DEPTH))?;
+                let (_, warnings) = RunAgentInput::from_value(&outer_levels(&to_value()?, DESCRIBED_DEPTH))?;
                 (input, warnings)
             }
             read => read?,
@@ -97,7 +97,7 @@ impl Outgoing {
     pub fn prepare_value(&self, input: Value) -> Result<(RunAgentInput, Vec<Warning>), Error> {
         let (input, losses) = upgrade_input(&input, Limits::default().depth()).unwrap_or((input, Vec::new()));
         let mut warnings: Vec<_> = losses.into_iter().map(|(path, message)| warning(Rule::B3, path, message)).collect();
-        let (input, more) = RunAgentInput::from_value(input)?;
+        let (input, more) = RunAgentInput::from_value(&input)?;
         warnings.extend(more);
         let input = self.downgrade(input, &mut warnings);
         Ok((input, warnings))

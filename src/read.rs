@@ -13,7 +13,9 @@ use crate::wire::node::Node;
 type Read<T> = Result<(Option<T>, Vec<Warning>), Error>;
 
 /// From JSON text. `name` stands in warnings where the type of an event would, `what` in errors.
-pub(crate) fn from_json<T: Decode>(json: &str, name: &str, what: &'static str) -> Read<T> {
+pub(crate) fn from_json<T: Decode>(json: &[u8], name: &str, what: &'static str) -> Read<T> {
+    let json = core::str::from_utf8(json)
+        .map_err(|error| Malformed::new(Rule::E9, 0, what, format!("no UTF-8 at byte {}", error.valid_up_to())))?;
     let depth = Limits::default().depth();
     let node = Node::parse(json, depth).map_err(|error| {
         if error.too_deep {

@@ -154,10 +154,17 @@ where
             record.next().await;
             return Err(error);
         }
+        let mut ended = false;
         let events = stream::poll_fn(move |cx| {
+            if ended {
+                return Poll::Ready(None);
+            }
             let next = ready!(record.as_mut().poll_next(cx));
             let failed = || record.as_mut().take_error().map(|error| Err(Error::Source(RecordingFailed(error).into())));
-            Poll::Ready(next.or_else(failed))
+            let next = next.or_else(failed);
+            // One error at most, and it is the last item.
+            ended = !matches!(next, Some(Ok(_)));
+            Poll::Ready(next)
         });
         Ok(events.boxed())
     }

@@ -24,10 +24,13 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// A warning, logged as it is made.
-    pub(crate) fn new(rule: Rule, event: u64, event_type: &str, path: String, message: String) -> Self {
-        let warning =
-            Self { rule, event, event_type: crate::wire::excerpt(event_type, 80).into_owned(), path, message };
+    /// A warning, logged as it is made, also for decoders and stages of your own: about the input
+    /// event with this index and type, of which 80 bytes at most are kept, and the place in it that
+    /// the JSON pointer names.
+    #[must_use]
+    pub fn new(rule: Rule, event: u64, event_type: &str, path: impl Into<String>, message: impl Into<String>) -> Self {
+        let event_type = crate::wire::excerpt(event_type, 80).into_owned();
+        let warning = Self { rule, event, event_type, path: path.into(), message: message.into() };
         crate::log::warn(&warning);
         warning
     }

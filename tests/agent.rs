@@ -173,8 +173,14 @@ fn an_agent_error_is_transparent() {
     let chain: Vec<String> = std::iter::successors(Some(&whole as &dyn std::error::Error), |error| error.source())
         .map(|e| e.to_string())
         .collect();
-    assert_eq!(chain, ["the source failed: outer", "outer", "inner"]);
+    assert_eq!(chain, ["the source failed: outer", "inner"], "each is said once");
     assert_eq!(AgentError::from("text").to_string(), "text");
+
+    // An agent that is made of the checked events of another one.
+    let checked = futures::executor::block_on(stream::iter([STARTED]).events().try_collect::<Vec<_>>()).unwrap_err();
+    let said = checked.to_string();
+    let error = AgentError::from(checked);
+    assert!(error.to_string() == said && error.downcast_ref::<Error>().is_some_and(Error::is_truncated));
 }
 
 #[tokio::test]

@@ -296,9 +296,9 @@ fn each_decoder_has_a_method_and_one_name_for_all() {
         collect(source(Format::Protobuf).protobuf()),
     ]) {
         let mut decoder = Decoder::new(format).with_limits(Limits { max_event_bytes: 100, ..Limits::default() });
-        assert_eq!((decoder.format(), decoder.events()), (format, 0));
+        assert_eq!((decoder.format(), decoder.event_count()), (format, 0));
         decoder.push(&capture(format, &events)).unwrap();
-        assert_eq!((decoder.events(), decoder.partial()), (1, &b""[..]));
+        assert_eq!((decoder.event_count(), decoder.partial()), (1, &b""[..]));
         assert_eq!(decoder.pop(), items.0.into_iter().next());
         decoder.finish().unwrap();
     }
@@ -398,6 +398,14 @@ async fn keep_alive_after_longer_than_the_clock_goes_is_never() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn keep_alive_without_a_time_gives_no_comments() {
+    let mut body = task::spawn(stream::pending::<Event>().to_sse().keep_alive(Duration::ZERO));
+    assert_pending!(body.poll_next());
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_pending!(body.poll_next());
+}
+
+#[tokio::test(start_paused = true)]
 async fn keep_alive_leaves_formats_without_comments_alone() {
     for format in [Format::JsonLines, Format::Protobuf] {
         let mut body = stream::pending::<Event>().encode(format).keep_alive(Duration::from_secs(1));
@@ -472,7 +480,7 @@ fn an_encoder_numbers_what_has_no_place_of_its_own() {
     let mut encoder = Encoder::new(Format::JsonLines);
     let event = typed(&[json!({"type": "STEP_STARTED", "stepName": "s"})]).remove(0);
     Machine::<Item>::push(&mut encoder, Indexed::from(event).into()).unwrap();
-    assert_eq!((Machine::<Item>::ready(&encoder), encoder.events()), (1, 1));
+    assert_eq!((Machine::<Item>::ready(&encoder), encoder.event_count()), (1, 1));
     assert!(encoder.pop().is_some());
     assert_eq!(encoder.pop(), None);
 }

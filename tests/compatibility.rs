@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn compat() -> Compat {
-    Compat::with_ids(SequentialIds::new("id-"))
+    Compat::new().with_ids(SequentialIds::new("id-"))
 }
 
 /// What one event gives.

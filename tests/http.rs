@@ -385,6 +385,7 @@ async fn t1a_another_content_type_is_no_success() {
     for nothing in [format!("{head}\r\n{}", whole()), "HTTP/1.1 204 No\r\n\r\n".to_owned()] {
         let error = refused(&says(nothing).await).await;
         assert!(matches!(error, HttpError::ContentType { content_type: None, .. }), "{error:?}");
+        assert_eq!(error.rule(), Some(Rule::T1a));
     }
 }
 
@@ -432,7 +433,7 @@ async fn r8_a_body_that_fails() {
         let outcome = run(&says([&bytes, end].concat()).await).await;
         let error = source(outcome.error);
         assert!(matches!(error, HttpError::Body(_)), "{error:?}");
-        assert_eq!(error.truncated_by(), Some(TruncatedBy::Body));
+        assert_eq!((error.truncated_by(), error.rule()), (Some(TruncatedBy::Body), Some(Rule::R8)));
         assert!(std::error::Error::source(&error).is_some());
         assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
         assert_eq!(outcome.text.as_deref(), Some("Zwölf Äpfel 🍎"));

@@ -103,7 +103,7 @@ async fn serve_bytes(format: Format, body: Vec<u8>, size: usize) -> String {
         State((format, answer, size)): State<(Format, Arc<Vec<u8>>, usize)>,
         body: Bytes,
     ) -> impl IntoResponse {
-        let (input, warnings) = RunAgentInput::from_slice(&body).unwrap();
+        let (input, warnings) = RunAgentInput::from_json(&body).unwrap();
         assert_eq!((input.messages, &*warnings), (asked(), &[][..]));
         let pieces: Vec<_> = answer.chunks(size).map(|bytes| Ok::<_, std::io::Error>(bytes.to_vec())).collect();
         ([(header::CONTENT_TYPE, format.media_type())], Body::from_stream(stream::iter(pieces)))
@@ -170,7 +170,7 @@ async fn what_python_serves_is_read_here() {
 
 /// An input with something of everything.
 fn input() -> RunAgentInput {
-    let (input, warnings) = RunAgentInput::from_value(json!({
+    let (input, warnings) = RunAgentInput::from_value(&json!({
         "threadId": "t", "runId": "r", "parentRunId": "p", "protocolVersion": "1.0",
         "messages": [
             {"id": "s", "role": "system", "content": "Be brief."},
@@ -207,7 +207,7 @@ async fn t4_python_accepts_the_input_that_is_sent_here() {
         let events: Vec<_> = agent.events(input).await.unwrap().try_collect().await.unwrap();
         assert!(!events.is_empty());
         let read = reqwest::get(&url).await.unwrap().bytes().await.unwrap();
-        assert_eq!(RunAgentInput::from_slice(&read).unwrap(), (sent, vec![]));
+        assert_eq!(RunAgentInput::from_json(&read).unwrap(), (sent, vec![]));
     }
 }
 

@@ -264,6 +264,11 @@ async fn what_goes_by_keeps_its_type() {
     check(text.as_bytes()).await;
     check(text.clone().into_bytes()).await;
     check(&text.clone().into_bytes()).await;
+    check(text.clone().into_bytes().into_boxed_slice()).await;
+    check(Arc::<[u8]>::from(text.as_bytes())).await;
+    check(std::borrow::Cow::Borrowed(text.as_bytes())).await;
+    #[cfg(feature = "reqwest")]
+    check(bytes::Bytes::from(text.clone())).await;
     check(value.clone()).await;
     check(&value).await;
     check(typed.clone()).await;
@@ -695,6 +700,13 @@ async fn r8a_a_recording_that_fails_is_told_behind_the_run() {
     assert_eq!(failed.get_ref().kind(), io::ErrorKind::StorageFull);
     assert!(updates.next().await.is_none());
     assert_eq!(updates.machine().snapshot().run().unwrap().outcome.as_str(), "success");
+
+    // An error of the agent is the last item, whatever became of the recording.
+    let agent = agent_fn(|_| async { Ok(stream::iter([Err::<&str, _>(io::Error::other("reset"))])) });
+    let agent = agent.record(move |_: &RunAgentInput| std::future::ready(Ok(full())));
+    let mut raw = agent.run(input()).await.unwrap();
+    assert!(matches!(raw.next().await, Some(Err(Error::Source(error))) if error.to_string() == "reset"));
+    assert!(raw.next().await.is_none() && raw.next().await.is_none());
 
     // Before anything was asked of the agent.
     let started = Arc::new(Mutex::new(0));

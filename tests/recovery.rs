@@ -16,7 +16,7 @@ type Fault = (Rule, u64, Option<Recovery>);
 
 /// The faults of a stream, and the types of the events that came through.
 fn lint(strictness: Strictness, events: &[Value]) -> (Vec<Fault>, Vec<EventType>) {
-    let mut verifier = Verifier::with_strictness(strictness);
+    let mut verifier = Verifier::new().with_strictness(strictness);
     let (mut faults, mut types) = (Vec::new(), Vec::new());
     for (index, json) in (0..).zip(events) {
         if let Err(error) = verifier.push(event(json.clone())) {

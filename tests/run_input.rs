@@ -98,12 +98,12 @@ fn e10_text_and_value_are_read_alike_however_deep() {
         let mut value = input(json!([]));
         value["state"] = nested(depth);
         let text = value.to_string();
-        let from_text = RunAgentInput::from_slice(text.as_bytes());
-        assert_eq!(from_text, RunAgentInput::from_value(value), "{depth}");
+        let from_text = RunAgentInput::from_json(text.as_bytes());
+        assert_eq!(from_text, RunAgentInput::from_value(&value), "{depth}");
         assert_eq!(matches!(from_text, Err(Error::LimitExceeded(_))), depth > 512, "{depth}");
     }
     for (bytes, found) in [(&b"{\xff"[..], "no UTF-8 at byte 1"), (b"{", "no JSON: expected a key at byte 1")] {
-        let Err(Error::Malformed(error)) = RunAgentInput::from_slice(bytes) else { panic!("{bytes:?}") };
+        let Err(Error::Malformed(error)) = RunAgentInput::from_json(bytes) else { panic!("{bytes:?}") };
         assert_eq!((error.rule, &*error.expected, &*error.found), (Rule::E9, "the input of a run", found));
     }
 }
@@ -111,7 +111,7 @@ fn e10_text_and_value_are_read_alike_however_deep() {
 #[test]
 fn a_message_is_read_on_its_own() {
     let message = json!({"id": "m", "role": "user", "content": "Hello", "draft": true});
-    let (read, warnings) = Message::from_json(&message.to_string()).unwrap();
+    let (read, warnings) = Message::from_json(message.to_string()).unwrap();
     assert_eq!(read, Some(UserMessage::new("m", "Hello").into()));
     assert_eq!((warnings.len(), warnings[0].rule, &*warnings[0].path), (1, Rule::E2, "/draft"));
     assert_eq!(warnings[0].to_string(), "E2: Message (event 0) /draft: removed the unknown property `draft`");

@@ -578,7 +578,7 @@ fn r10_strictness_changes_no_other_verdict() {
     }
     assert_eq!(Verifier::new().strictness(), Strictness::Lenient);
     assert_eq!(Strictness::default(), Strictness::Lenient);
-    assert_eq!(Verifier::with_strictness(Strictness::Strict).strictness(), Strictness::Strict);
+    assert_eq!(Verifier::new().with_strictness(Strictness::Strict).strictness(), Strictness::Strict);
 }
 
 #[test]

@@ -122,7 +122,13 @@ fn an_update_marks_what_its_event_changed() {
             (None, None) => assert_eq!(old, new, "{about}"),
             other => panic!("{other:?} {about}"),
         }
-        assert_eq!(update.changed().is_some(), update.is_change());
+        let changed = update.changed();
+        assert_eq!(changed.is_some(), update.is_change());
+        if let Some(changed) = changed {
+            assert_eq!((changed.message(), changed.message_index()), (update.message(), update.message_index()));
+        }
+        assert!(update.clone().into_snapshot().ptr_eq(after));
+        assert_eq!(update.clone().into_event().as_ref(), update.event());
         before = after.clone();
     }
     assert_eq!(before, assembled.snapshot);

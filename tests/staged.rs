@@ -3,7 +3,7 @@
 #[path = "support/stream.rs"]
 mod support;
 
-use ag_ui_stream::{Error, Event, EventStreamExt, Item, RawItem};
+use ag_ui_stream::{Error, Event, EventStreamExt, Item, RawItem, Rule, Warning};
 use futures::stream::FusedStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use support::{Broken, Step, Toy, fault, gives, script, tell};
@@ -26,6 +26,15 @@ fn outputs_before_the_fault_come_first_and_the_error_is_last() {
         assert!(stream.is_terminated());
         assert_ready_eq!(stream.poll_next(), None);
     }
+}
+
+#[tokio::test]
+async fn a_machine_of_ones_own_warns_and_fails_as_the_others_do() {
+    let warning = Warning::new(Rule::E3, 4, &"T".repeat(100), "/a", "odd");
+    assert_eq!((warning.event, warning.path.as_str(), warning.message.as_str()), (4, "/a", "odd"));
+    assert!(warning.event_type.len() < 100, "bounded, as it comes from elsewhere");
+    let items = stream::iter([Item::from(warning.clone())]).verify().collect::<Vec<_>>().await;
+    assert_eq!(items[0], Ok(warning.into()));
 }
 
 #[test]

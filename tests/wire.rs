@@ -348,15 +348,15 @@ fn e10_integers_are_judged_by_value() {
 #[test]
 fn e10_deep_nesting_is_legal_up_to_the_limit_and_an_error_beyond() {
     let nested = |depth: usize| format!(r#"{{"type":"RAW","event":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
-    assert!(Event::from_json(&nested(Limits::DEFAULT_MAX_DEPTH - 1)).is_ok());
+    assert!(Event::from_json(nested(Limits::DEFAULT_MAX_DEPTH - 1)).is_ok());
     for depth in [Limits::DEFAULT_MAX_DEPTH, 100_000] {
-        assert!(matches!(Event::from_json(&nested(depth)), Err(Error::LimitExceeded(_))), "{depth}");
+        assert!(matches!(Event::from_json(nested(depth)), Err(Error::LimitExceeded(_))), "{depth}");
     }
 }
 
 #[test]
 fn limits_hold_for_the_length_of_an_event() {
-    let mut enforcer = Enforcer::with_limits(Limits { max_event_bytes: 60, ..Limits::default() });
+    let mut enforcer = Enforcer::new().with_limits(Limits { max_event_bytes: 60, ..Limits::default() });
     let fits = r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a"}"#;
     assert!(enforcer.push(fits).is_ok());
     let error = enforcer.push(&*fits.replace("\"a\"", "\"abc\"")).unwrap_err();
@@ -423,7 +423,7 @@ fn the_fast_path_and_the_thorough_one_agree() {
                     "rename" => drop(object.insert(format!("{key}s"), old)),
                     _ => {}
                 }
-                assert_eq!(Event::from_json(&changed.to_string()), Event::from_value(&changed), "{changed}");
+                assert_eq!(Event::from_json(changed.to_string()), Event::from_value(&changed), "{changed}");
             }
         }
     }
@@ -434,7 +434,7 @@ fn the_fast_path_and_the_thorough_one_agree() {
 #[test]
 fn the_fast_path_of_open_values_and_the_thorough_one_agree() {
     fn agree(text: &str) {
-        let (fast, thorough) = (Event::from_json(text), Event::from_json(&text.replacen('{', "{ ", 1)));
+        let (fast, thorough) = (Event::from_json(text), Event::from_json(text.replacen('{', "{ ", 1)));
         match (&fast, &thorough) {
             // What is no JSON differs in the place of the fault.
             (Err(fast), Err(thorough)) if fast.rule() == Some(Rule::E9) => assert_eq!(fast.rule(), thorough.rule()),
@@ -481,7 +481,7 @@ fn the_fast_path_of_open_values_and_the_thorough_one_agree() {
             assert!(Event::from_json(text).is_err(), "{text}");
         }
         agree(&format!("{text} "));
-        assert!(Event::from_json(&format!("{text},")).is_err());
+        assert!(Event::from_json(format!("{text},")).is_err());
     }
     // Limits are those of the whole event.
     for depth in 1..8 {
@@ -490,7 +490,7 @@ fn the_fast_path_of_open_values_and_the_thorough_one_agree() {
         for max_depth in 1..12 {
             let limits = Limits { max_depth, ..Limits::default() };
             let result = |text: &str| {
-                let mut enforcer = Enforcer::with_limits(limits);
+                let mut enforcer = Enforcer::new().with_limits(limits);
                 enforcer.push(text).map(|()| Machine::<&str>::pop(&mut enforcer))
             };
             assert_eq!(result(&text), result(&format!(" {text}")));

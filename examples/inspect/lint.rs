@@ -516,7 +516,7 @@ impl<'a> Linter<'a> {
             compat: settings.compat.then(Compat::new),
             enforcer: Enforcer::new(),
             expander: Expander::new(),
-            verifier: Verifier::with_strictness(settings.strictness),
+            verifier: Verifier::new().with_strictness(settings.strictness),
             lints: Lints::new(assembler.snapshot().clone()),
             assembler,
             lines: Lines::default(),

@@ -79,7 +79,7 @@ fn input_of(options: &RunOptions, settings: &Settings) -> Result<RunAgentInput, 
             };
             let cannot = |error: &dyn std::fmt::Display| cannot_run(format!("the input in {path}: {error}"));
             let json = json.map_err(|error| cannot(&error))?;
-            RunAgentInput::from_slice(&json).map_err(|error| cannot(&error))?.0
+            RunAgentInput::from_json(&json).map_err(|error| cannot(&error))?.0
         }
     };
     let hello = || (options.input.is_none() && input.messages.is_empty()).then(|| "Hello".to_owned());
@@ -170,10 +170,7 @@ fn unreadable(error: &dyn std::error::Error) -> Unreadable {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let more = error.to_string();
-        if !message.ends_with(&more) {
-            message = format!("{message}: {more}");
-        }
+        message = format!("{message}: {error}");
         cause = error.source();
     }
     cannot_run(message)

@@ -11,6 +11,7 @@ use super::excerpt::write_excerpt;
 use super::guard::Cuts;
 use crate::agent::{AgentError, BoxError};
 use crate::error::{Malformed, TruncatedBy};
+use crate::rule::Rule;
 
 /// Why a run over HTTP did not begin, or why its events broke off.
 ///
@@ -95,6 +96,17 @@ impl HttpError {
         }
     }
 
+    /// The rule that was broken: T4 by the input, T1a by the type of the answer, R8 by whatever cut
+    /// the run off; `None` where the transport failed before that.
+    #[must_use]
+    pub fn rule(&self) -> Option<Rule> {
+        match self {
+            HttpError::Input(_) => Some(Rule::T4),
+            HttpError::ContentType { .. } => Some(Rule::T1a),
+            _ => self.truncated_by().map(|_| Rule::R8),
+        }
+    }
+
     /// The status of the answer, where it is what is wrong, or what made something wrong look
     /// right.
     #[must_use]
@@ -176,7 +188,6 @@ impl fmt::Display for HttpError {
 impl StdError for HttpError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            HttpError::Input(error) => Some(error),
             HttpError::Json(error) => Some(error),
             HttpError::Prepare(error) => Some(&**error),
             HttpError::Client(error)
@@ -184,7 +195,9 @@ impl StdError for HttpError {
             | HttpError::Connect(error)
             | HttpError::Request(error)
             | HttpError::Body(error) => Some(error),
-            HttpError::Status { .. }
+            // It is said in full already.
+            HttpError::Input(_)
+            | HttpError::Status { .. }
             | HttpError::ContentType { .. }
             | HttpError::ContentEncoding { .. }
             | HttpError::NoBytes(_)

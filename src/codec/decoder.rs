@@ -88,8 +88,8 @@ impl Decoder {
 
     /// How many frames came so far, those included that were left out; the index of the next one.
     #[must_use]
-    pub fn events(&self) -> u64 {
-        each!(self, decoder => decoder.events())
+    pub fn event_count(&self) -> u64 {
+        each!(self, decoder => decoder.event_count())
     }
 
     /// What is held of an event that is not whole yet.

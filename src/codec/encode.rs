@@ -52,7 +52,7 @@ impl Encoder {
 
     /// How many events came so far.
     #[must_use]
-    pub fn events(&self) -> u64 {
+    pub fn event_count(&self) -> u64 {
         self.events
     }
 

@@ -33,7 +33,7 @@ macro_rules! decoder {
             /// How many frames came so far, those included that were left out; the index of the next
             /// one.
             #[must_use]
-            pub fn events(&self) -> u64 {
+            pub fn event_count(&self) -> u64 {
                 self.ready.frames
             }
 

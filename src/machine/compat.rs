@@ -44,7 +44,7 @@ use crate::wire::raw::{Owned, Raw, RawEvent, RawItem};
 /// use ag_ui_stream::machine::Compat;
 /// use ag_ui_stream::{Raw, RawItem, Rule, SequentialIds};
 ///
-/// let mut compat = Compat::with_ids(SequentialIds::new("thought-"));
+/// let mut compat = Compat::new().with_ids(SequentialIds::new("thought-"));
 /// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#)?;
 ///
 /// let Some(RawItem::Warning(warning)) = compat.pop() else { panic!() };
@@ -68,20 +68,21 @@ impl Compat {
     /// A boundary with [`RandomIds`].
     #[must_use]
     pub fn new() -> Self {
-        Self::with_ids(RandomIds::new())
-    }
-
-    /// A boundary that takes the ids it needs from here (rule B1).
-    #[must_use]
-    pub fn with_ids(ids: impl IdGenerator + 'static) -> Self {
         Self {
-            ids: Box::new(ids),
+            ids: Box::new(RandomIds::new()),
             limits: Limits::default(),
             next: 0,
             span: None,
             message: None,
             ready: VecDeque::new(),
         }
+    }
+
+    /// The same, but the ids it needs come from here (rule B1).
+    #[must_use]
+    pub fn with_ids(mut self, ids: impl IdGenerator + 'static) -> Self {
+        self.ids = Box::new(ids);
+        self
     }
 
     /// The same with other bounds. An event beyond them is not translated; enforcement, given the

@@ -45,15 +45,16 @@ impl Enforcer {
         Self::default()
     }
 
-    /// An enforcer with other bounds.
+    /// The same with other bounds.
     #[must_use]
-    pub fn with_limits(limits: Limits) -> Self {
-        Self { limits, ..Self::default() }
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// How many input events came so far; the index of the next one.
     #[must_use]
-    pub fn events(&self) -> u64 {
+    pub fn event_count(&self) -> u64 {
         self.next
     }
 
@@ -307,8 +308,8 @@ impl Event {
     /// assert_eq!(warnings[0].path, "/shade");
     /// # Ok::<(), ag_ui_stream::Error>(())
     /// ```
-    pub fn from_json(json: &str) -> Result<(Option<Event>, Vec<Warning>), Error> {
-        Self::from_raw(json)
+    pub fn from_json(json: impl AsRef<[u8]>) -> Result<(Option<Event>, Vec<Warning>), Error> {
+        Self::from_raw(json.as_ref())
     }
 
     /// The same from a [`Value`].

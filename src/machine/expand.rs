@@ -525,7 +525,7 @@ impl Expander {
 
     fn warn(&mut self, at: u64, sent_as: EventType, what: &str, why: &str) {
         let message = format!("replaced with U+FFFD: {what}, and {why}");
-        self.ready.push_back(Item::Warning(Warning::new(Rule::E11, at, sent_as.as_str(), "/delta".into(), message)));
+        self.ready.push_back(Item::Warning(Warning::new(Rule::E11, at, sent_as.as_str(), "/delta", message)));
     }
 }
 

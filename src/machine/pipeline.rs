@@ -72,7 +72,7 @@ impl PipelineBuilder {
     /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
     /// there, even where it was left out before.
     pub fn ids(mut self, ids: impl IdGenerator + 'static) -> Self {
-        self.compat = Some(Compat::with_ids(ids));
+        self.compat = Some(Compat::new().with_ids(ids));
         self
     }
 
@@ -184,9 +184,9 @@ impl Intake {
     fn new(limits: Limits, strictness: Strictness, compat: Option<Compat>) -> Self {
         Self {
             compat: compat.map(|compat| compat.with_limits(limits)),
-            enforcer: Enforcer::with_limits(limits),
+            enforcer: Enforcer::new().with_limits(limits),
             expander: Expander::new(),
-            verifier: Verifier::with_strictness(strictness),
+            verifier: Verifier::new().with_strictness(strictness),
             warnings: Vec::new(),
         }
     }
@@ -210,7 +210,7 @@ impl Intake {
             (Body::Bytes(bytes), Some(index)) => self.translate(Raw::Bytes(bytes.to_vec()), index, sink),
             (Body::Value(value), index) => {
                 if self.compat.is_some() && may_be_retired(value) {
-                    let index = index.unwrap_or(self.enforcer.events());
+                    let index = index.unwrap_or(self.enforcer.event_count());
                     return self.translate(Raw::Value(value.clone()), index, sink);
                 }
                 match index {
@@ -242,7 +242,7 @@ impl Intake {
             }
             if fields.is_text_delta() {
                 let (message_id, tag) = fields.ids(self.enforcer.interner());
-                let index = self.enforcer.events();
+                let index = self.enforcer.event_count();
                 if let Some((message_id, owner)) =
                     self.expander.continued_text(message_id.as_ref(), tag.as_ref(), index)
                 {
@@ -263,7 +263,7 @@ impl Intake {
             return self.accept(Indexed::new(event, index), sink);
         }
         if self.compat.is_some() && needs_translation(text) {
-            return self.translate(Raw::Text(text.to_owned()), self.enforcer.events(), sink);
+            return self.translate(Raw::Text(text.to_owned()), self.enforcer.event_count(), sink);
         }
         self.enforce(text, sink)
     }
@@ -334,7 +334,7 @@ impl Intake {
         self.drain_expander(sink)?;
         finished?;
         // Events that were dropped came, too.
-        self.verifier.saw(self.enforcer.events());
+        self.verifier.saw(self.enforcer.event_count());
         Machine::<Item>::finish(&mut self.verifier)
     }
 }

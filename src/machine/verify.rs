@@ -171,10 +171,11 @@ impl Verifier {
         Self::default()
     }
 
-    /// A verifier that is as strict as said.
+    /// The same, but as strict as said.
     #[must_use]
-    pub fn with_strictness(strictness: Strictness) -> Self {
-        Self { strictness, ..Self::default() }
+    pub fn with_strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
     }
 
     /// How strict it is.

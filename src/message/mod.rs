@@ -332,8 +332,8 @@ impl Message {
     /// assert_eq!(after.snapshot(), before.snapshot());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_json(json: &str) -> Result<(Option<Self>, Vec<Warning>), Error> {
-        crate::read::from_json(json, "Message", "a message")
+    pub fn from_json(json: impl AsRef<[u8]>) -> Result<(Option<Self>, Vec<Warning>), Error> {
+        crate::read::from_json(json.as_ref(), "Message", "a message")
     }
 
     /// The same from a [`Value`].

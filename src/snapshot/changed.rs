@@ -32,6 +32,12 @@ impl Changed {
         self.change.message_in(&self.snapshot)
     }
 
+    /// The index of that message in [`Snapshot::messages`]. Costs a logarithm.
+    #[must_use]
+    pub fn message_index(&self) -> Option<usize> {
+        self.change.index_in(&self.snapshot)
+    }
+
     /// Whether messages changed: one, or several.
     #[must_use]
     pub fn changed_messages(&self) -> bool {
@@ -86,5 +92,9 @@ impl Change {
     #[inline]
     pub(crate) fn message_in(self, snapshot: &Snapshot) -> Option<&Message> {
         snapshot.0.entry(self.messages.key()?).map(|entry| &entry.message)
+    }
+
+    pub(crate) fn index_in(self, snapshot: &Snapshot) -> Option<usize> {
+        snapshot.0.messages.rank(self.messages.key()?)
     }
 }

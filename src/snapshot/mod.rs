@@ -101,6 +101,7 @@ pub(crate) struct CallPlace {
 
 /// Whether a message or a tool call is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ItemStatus {
     /// Nothing is known to be missing.
     Complete,
@@ -500,6 +501,18 @@ impl Update {
         &self.snapshot
     }
 
+    /// The event, unless this is a warning.
+    #[must_use]
+    pub fn into_event(self) -> Option<Event> {
+        self.item.into_event()
+    }
+
+    /// The conversation behind the event.
+    #[must_use]
+    pub fn into_snapshot(self) -> Snapshot {
+        self.snapshot
+    }
+
     /// Both, by value.
     #[must_use]
     pub fn into_parts(self) -> (Item, Snapshot) {
@@ -516,7 +529,7 @@ impl Update {
     /// The index of that message in [`Snapshot::messages`]. Costs a logarithm.
     #[must_use]
     pub fn message_index(&self) -> Option<usize> {
-        self.snapshot.0.messages.rank(self.change.messages.key()?)
+        self.change.index_in(&self.snapshot)
     }
 
     /// Whether the event changed messages: one, or several at once as `MESSAGES_SNAPSHOT` does.

@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 use super::{ItemInput, Split, Staged, split};
 use crate::error::Error;
 use crate::machine::Assembler;
-use crate::snapshot::Update;
+use crate::snapshot::{Snapshot, Update};
 
 pin_project! {
     /// Verified items, each with the conversation behind it: the stream of
@@ -27,6 +27,12 @@ where
     S: Stream,
     S::Item: ItemInput,
 {
+    /// The conversation as it stands behind everything that came so far.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        self.machine().snapshot()
+    }
+
     /// Two streams that two tasks can own, of the events and of the snapshots; see
     /// [`split`](super::split()).
     pub fn split(self) -> Split<Self, <S::Item as ItemInput>::Error> {

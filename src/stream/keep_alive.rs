@@ -60,7 +60,8 @@ where
             *this.waiting = false;
             return Poll::Ready(item);
         }
-        let Some(comment) = comment else { return Poll::Pending };
+        // Without a time between them there would be nothing but comments.
+        let Some(comment) = comment.filter(|_| !this.interval.is_zero()) else { return Poll::Pending };
         let timer = this.timer.get_or_insert_with(|| Box::pin(sleep(*this.interval)));
         if !core::mem::replace(this.waiting, true) {
             // Where the clock ends there is no comment.

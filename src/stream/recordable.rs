@@ -92,11 +92,19 @@ recordable! {
     &[u8], self => Entry::Text(self);
     Vec<u8>, self => Entry::Text(self);
     &Vec<u8>, self => Entry::Text(self);
+    Box<[u8]>, self => Entry::Text(self);
+    Arc<[u8]>, self => Entry::Text(self);
+    Cow<'_, [u8]>, self => Entry::Text(self);
     Value, self => Entry::Value(self);
     &Value, self => Entry::Value(self);
     Event, self => Entry::Event(self);
     &Event, self => Entry::Event(self);
     Raw, self => self.into();
+}
+
+#[cfg(feature = "reqwest")]
+recordable! {
+    bytes::Bytes, self => Entry::Text(self);
 }
 
 impl<R: RecordableRaw> Recordable for R {

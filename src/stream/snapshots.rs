@@ -9,7 +9,7 @@ use super::only::OnlyChanges;
 use super::{RawInput, Staged};
 use crate::error::Error;
 use crate::machine::Pipeline;
-use crate::snapshot::Changed;
+use crate::snapshot::{Changed, Snapshot};
 
 pin_project! {
     /// The conversation, each time it changed: the stream of
@@ -22,6 +22,14 @@ pin_project! {
 }
 
 shell!(Snapshots<S>, Pipeline, in OnlyChanges);
+
+impl<S> Snapshots<S> {
+    /// The conversation as it stands behind everything that came so far.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        self.machine().snapshot()
+    }
+}
 
 impl<S> Stream for Snapshots<S>
 where

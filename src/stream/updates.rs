@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 use super::{RawInput, Split, Staged, split};
 use crate::error::Error;
 use crate::machine::Pipeline;
-use crate::snapshot::Update;
+use crate::snapshot::{Snapshot, Update};
 
 pin_project! {
     /// Raw events as verified ones, each with the conversation behind it: the stream of
@@ -27,6 +27,13 @@ where
     S: Stream,
     S::Item: RawInput,
 {
+    /// The conversation as it stands behind everything that came so far: behind the last update, the
+    /// whole of it.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        self.machine().snapshot()
+    }
+
     /// Two streams that two tasks can own, of the events and of the snapshots; see
     /// [`split`](super::split()).
     pub fn split(self) -> Split<Self, <S::Item as RawInput>::Error> {

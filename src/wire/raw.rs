@@ -42,6 +42,9 @@ raw_from! {
     &[u8], bytes => Raw::Bytes(bytes.to_vec());
     Vec<u8>, bytes => Raw::Bytes(bytes);
     &Vec<u8>, bytes => Raw::Bytes(bytes.clone());
+    Box<[u8]>, bytes => Raw::Bytes(bytes.into_vec());
+    Arc<[u8]>, bytes => Raw::Bytes(bytes.to_vec());
+    Cow<'_, [u8]>, bytes => Raw::Bytes(bytes.into_owned());
     Value, value => Raw::Value(value);
     &Value, value => Raw::Value(value.clone());
     Event, event => Raw::Event(event);
@@ -109,8 +112,8 @@ pub enum Body<'a> {
     Warning(Warning),
 }
 
-/// What a raw event can be: JSON text in any of the usual types, bytes of it, a [`Value`], or a
-/// typed [`Event`]. The trait is sealed.
+/// What a raw event can be: JSON text or its bytes in any of the usual types (with the feature
+/// `reqwest` also `bytes::Bytes`), a [`Value`], or a typed [`Event`]. The trait is sealed.
 ///
 /// Text and bytes are read where they are; nothing is copied but what the event keeps.
 pub trait RawEvent: sealed::Sealed {
@@ -138,7 +141,6 @@ pub enum Owned {
 /// through a stage.
 #[cfg(feature = "stream")]
 #[doc(hidden)]
-#[cfg(feature = "stream")]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
 pub trait Unplaced: RawEvent {}
 
@@ -179,10 +181,23 @@ raw_events! {
     &[u8], self => Body::Bytes(self), Raw::Bytes(self.to_vec());
     Vec<u8>, self => Body::Bytes(&self), Raw::Bytes(self);
     &Vec<u8>, self => Body::Bytes(self), Raw::Bytes(self.clone());
+    Box<[u8]>, self => Body::Bytes(&self), Raw::Bytes(self.into_vec());
+    Arc<[u8]>, self => Body::Bytes(&self), Raw::Bytes(self.to_vec());
+    Cow<'_, [u8]>, self => Body::Bytes(&self), Raw::Bytes(self.into_owned());
     Value, self => Body::Value(&self), Raw::Value(self);
     &Value, self => Body::Value(self), Raw::Value(self.clone());
     Event, self => Body::Event(self), Raw::Event(self);
     &Event, self => Body::Event(self.clone()), Raw::Event(self.clone());
+}
+
+#[cfg(feature = "reqwest")]
+raw_from! {
+    bytes::Bytes, bytes => Raw::Bytes(bytes.into());
+}
+
+#[cfg(feature = "reqwest")]
+raw_events! {
+    bytes::Bytes, self => Body::Bytes(&self), Raw::Bytes(self.into());
 }
 
 impl sealed::Sealed for Raw {}

@@ -101,7 +101,7 @@ impl Stages {
 
 pub fn one_by_one(events: &[String]) -> Outcome {
     let mut stages = Stages {
-        compat: Compat::with_ids(SequentialIds::new("id-")),
+        compat: Compat::new().with_ids(SequentialIds::new("id-")),
         enforcer: Enforcer::new(),
         expander: Expander::new(),
         verifier: Verifier::new(),

@@ -11,7 +11,7 @@ pub fn verify(events: &[Value]) -> Driven<Item> {
 }
 
 pub fn verify_strictly(events: &[Value]) -> Driven<Item> {
-    drive(&mut Verifier::with_strictness(Strictness::Strict), enforced(events))
+    drive(&mut Verifier::new().with_strictness(Strictness::Strict), enforced(events))
 }
 
 /// These events within a run, from event 1 on.

@@ -226,7 +226,7 @@ impl Capture {
                 self.at = Some(at);
                 return None;
             }
-            TRUNCATED => Truncated::new(self.decoder.events(), None, TruncatedBy::Partial).into(),
+            TRUNCATED => Truncated::new(self.decoder.event_count(), None, TruncatedBy::Partial).into(),
             FAILED => {
                 let message = serde_json::from_str(message).unwrap_or_else(|_| message.to_owned());
                 Error::Source(RecordedError { message })
