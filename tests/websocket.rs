@@ -170,7 +170,7 @@ async fn run(url: &str) -> Outcome {
 
 async fn refused(url: &str) -> WebSocketError {
     let error = WebSocketAgent::new(url).unwrap().start(input()).await.unwrap_err();
-    assert_eq!(error.truncated_by(), None);
+    assert_eq!((error.truncated_by(), error.rule()), (None, None));
     error
 }
 
@@ -244,8 +244,11 @@ async fn headers_a_token_and_a_hook() {
         let mut tell = Some(tell);
         #[allow(clippy::result_large_err, reason = "the library's")]
         let look = |request: &Request, response: Response| {
-            let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
-            let seen = ["authorization", "x-mine", "x-hook"].map(header);
+            let header = |name: &str| {
+                let values = request.headers().get_all(name).iter();
+                values.map(|value| value.to_str().unwrap()).collect::<Vec<_>>().join(" and ")
+            };
+            let seen = ["authorization", "x-mine", "x-hook", "cookie"].map(header);
             tell.take().unwrap().send((request.uri().to_string(), seen)).unwrap();
             Ok::<_, ErrorResponse>(response)
         };
@@ -254,10 +257,16 @@ async fn headers_a_token_and_a_hook() {
         close(socket, None).await;
     })
     .await;
+    let mut cookies = tungstenite::http::HeaderMap::new();
+    for cookie in ["a=1", "b=2"] {
+        cookies.append("cookie", cookie.parse().unwrap());
+    }
     let agent = WebSocketAgent::builder(format!("{url}?key=1"))
         .bearer("secret")
         .header("x-mine", "no")
         .header("X-Mine", "yes")
+        .header("cookie", "old=0")
+        .headers(cookies)
         .prepare(async |mut request| {
             request.headers_mut().insert("x-hook", "run".parse()?);
             Ok(request)
@@ -269,7 +278,7 @@ async fn headers_a_token_and_a_hook() {
     outcome(agent.start(input()).await.unwrap()).await;
     let (uri, seen) = soon(told).await;
     assert_eq!(uri, "/agent?key=1");
-    assert_eq!(seen.map(Option::unwrap), ["Bearer secret", "yes", "run"]);
+    assert_eq!(seen, ["Bearer secret", "yes", "run", "a=1 and b=2"]);
 }
 
 #[cfg(feature = "protobuf")]
@@ -436,6 +445,7 @@ async fn r8_closed_with_a_reason() {
             };
             let error = source(error);
             assert_eq!((error.close_code(), error.truncated_by()), (Some(code), Some(TruncatedBy::Close)));
+            assert_eq!(error.rule(), Some(Rule::R8));
             assert_eq!(
                 error.to_string(),
                 format!("R8: truncated: the server closed the socket with {code}: \"too much\"")

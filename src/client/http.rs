@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 
 use super::body::body_of;
 use super::guard::{unless_aborted, until, within};
+use super::headers::Headers;
 use super::{AbortHandle, HttpError, HttpEvents, HttpOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
 use crate::codec::Format;
@@ -81,7 +82,7 @@ impl HttpAgent {
         HttpAgentBuilder {
             client: None,
             url: url.as_ref().to_owned(),
-            headers: Ok(HeaderMap::new()),
+            headers: Headers::new(),
             prepare: None,
             connect: Some(HttpAgentBuilder::DEFAULT_CONNECT),
             options: HttpOptions::new(),
@@ -151,7 +152,7 @@ impl fmt::Debug for HttpAgent {
 pub struct HttpAgentBuilder {
     client: Option<Client>,
     url: String,
-    headers: Result<HeaderMap, BoxError>,
+    headers: Headers,
     prepare: Option<Prepare>,
     connect: Option<Duration>,
     options: HttpOptions,
@@ -174,36 +175,20 @@ impl HttpAgentBuilder {
     ///
     /// A name or a value that is none is an error when the agent is built.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        let pair = HeaderName::try_from(name.as_ref()).map_err(BoxError::from).and_then(|name| {
-            let value = HeaderValue::try_from(value.as_ref())?;
-            Ok((name, value))
-        });
-        self.headers = self.headers.and_then(|mut headers| {
-            let (name, value) = pair?;
-            headers.insert(name, value);
-            Ok(headers)
-        });
+        self.headers = self.headers.insert(name.as_ref(), value.as_ref());
         self
     }
 
     /// Sends these headers with each request, in place of those of the same names.
     pub fn headers(mut self, more: HeaderMap) -> Self {
-        if let Ok(headers) = &mut self.headers {
-            headers.extend(more);
-        }
+        self.headers = self.headers.extend(more);
         self
     }
 
     /// Sends this bearer token with each request. For one that changes, see
     /// [`prepare`](HttpAgentBuilder::prepare).
     pub fn bearer(mut self, token: impl AsRef<str>) -> Self {
-        let value = HeaderValue::try_from(format!("Bearer {}", token.as_ref()));
-        self.headers = self.headers.and_then(|mut headers| {
-            let mut value = value?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-            Ok(headers)
-        });
+        self.headers = self.headers.bearer(token.as_ref());
         self
     }
 
@@ -261,7 +246,7 @@ impl HttpAgentBuilder {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static(accept()));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        headers.extend(self.headers.map_err(HttpError::Prepare)?);
+        headers.extend(self.headers.finish().map_err(HttpError::Prepare)?);
         let client = match self.client {
             Some(client) => client,
             None => {

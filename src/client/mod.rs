@@ -25,6 +25,7 @@ mod body;
 mod error;
 mod excerpt;
 mod guard;
+mod headers;
 #[cfg(feature = "reqwest")]
 mod http;
 #[cfg(feature = "reqwest")]

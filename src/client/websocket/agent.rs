@@ -12,7 +12,7 @@ use tungstenite::Message;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::error::UrlError;
 use tungstenite::handshake::client::Request;
-use tungstenite::http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use tungstenite::http::header::{HeaderMap, HeaderName};
 use tungstenite::http::uri::Uri;
 use tungstenite::protocol::WebSocketConfig;
 
@@ -21,6 +21,7 @@ use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream
 use crate::client::AbortHandle;
 use crate::client::body::body_of;
 use crate::client::guard::{unless_aborted, until, within};
+use crate::client::headers::Headers;
 use crate::codec::MessageDecoder;
 use crate::input::RunAgentInput;
 use crate::machine::Downgrade;
@@ -89,7 +90,7 @@ impl WebSocketAgent {
     pub fn builder(url: impl AsRef<str>) -> WebSocketAgentBuilder {
         WebSocketAgentBuilder {
             url: url.as_ref().to_owned(),
-            headers: Ok(HeaderMap::new()),
+            headers: Headers::new(),
             prepare: None,
             connect: Some(WebSocketAgentBuilder::DEFAULT_CONNECT),
             options: WebSocketOptions::new(),
@@ -104,6 +105,10 @@ impl WebSocketAgent {
     }
 
     /// Starts a run, and gives its events once the socket is open and the input is sent.
+    ///
+    /// They bring no conversation along: where the input has messages, as behind the first turn, the
+    /// stage behind is one with [a pipeline that knows them](crate::machine::PipelineBuilder::input),
+    /// as [`AgentExt`](crate::AgentExt) has it.
     ///
     /// # Errors
     /// [`WebSocketError`], those from before the first event.
@@ -129,9 +134,7 @@ impl WebSocketAgent {
 
     async fn open(&self) -> Result<WebSocketConnection, WebSocketError> {
         let mut request = request_to(&self.uri)?;
-        for (name, value) in &self.headers {
-            request.headers_mut().insert(name, value.clone());
-        }
+        request.headers_mut().extend(self.headers.clone());
         if let Some(prepare) = &self.prepare {
             request = prepare(request).await.map_err(WebSocketError::Prepare)?;
         }
@@ -172,7 +175,7 @@ impl fmt::Debug for WebSocketAgent {
 #[must_use = "a builder does nothing until it builds"]
 pub struct WebSocketAgentBuilder {
     url: String,
-    headers: Result<HeaderMap, BoxError>,
+    headers: Headers,
     prepare: Option<Prepare>,
     connect: Option<Duration>,
     options: WebSocketOptions,
@@ -187,36 +190,20 @@ impl WebSocketAgentBuilder {
     ///
     /// A name or a value that is none is an error when the agent is built.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        let pair = HeaderName::try_from(name.as_ref()).map_err(BoxError::from).and_then(|name| {
-            let value = HeaderValue::try_from(value.as_ref())?;
-            Ok((name, value))
-        });
-        self.headers = self.headers.and_then(|mut headers| {
-            let (name, value) = pair?;
-            headers.insert(name, value);
-            Ok(headers)
-        });
+        self.headers = self.headers.insert(name.as_ref(), value.as_ref());
         self
     }
 
     /// Sends these headers with each request, in place of those of the same names.
     pub fn headers(mut self, more: HeaderMap) -> Self {
-        if let Ok(headers) = &mut self.headers {
-            headers.extend(more);
-        }
+        self.headers = self.headers.extend(more);
         self
     }
 
     /// Sends this bearer token with each request. For one that changes, see
     /// [`prepare`](WebSocketAgentBuilder::prepare).
     pub fn bearer(mut self, token: impl AsRef<str>) -> Self {
-        let value = HeaderValue::try_from(format!("Bearer {}", token.as_ref()));
-        self.headers = self.headers.and_then(|mut headers| {
-            let mut value = value?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-            Ok(headers)
-        });
+        self.headers = self.headers.bearer(token.as_ref());
         self
     }
 
@@ -273,7 +260,7 @@ impl WebSocketAgentBuilder {
     /// [`WebSocketError::Request`] for what is no address of a WebSocket;
     /// [`WebSocketError::Prepare`] for what is no header.
     pub fn build(self) -> Result<WebSocketAgent, WebSocketError> {
-        let headers = self.headers.map_err(WebSocketError::Prepare)?;
+        let headers = self.headers.finish().map_err(WebSocketError::Prepare)?;
         let uri: Uri = self
             .url
             .parse()

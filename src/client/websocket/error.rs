@@ -12,6 +12,7 @@ use crate::client::body::Unsendable;
 use crate::client::excerpt::{cut, write_excerpt};
 use crate::client::guard::Cuts;
 use crate::error::{Malformed, TruncatedBy};
+use crate::rule::Rule;
 
 /// Why a run over WebSocket did not begin, or why its events broke off.
 ///
@@ -94,6 +95,16 @@ impl WebSocketError {
         }
     }
 
+    /// The rule that was broken: T4 by the input, R8 by whatever cut the run off; `None` where the
+    /// transport failed before that, and for a message that is not read here.
+    #[must_use]
+    pub fn rule(&self) -> Option<Rule> {
+        match self {
+            WebSocketError::Input(_) => Some(Rule::T4),
+            _ => self.truncated_by().map(|_| Rule::R8),
+        }
+    }
+
     /// The status of the answer, where it is what is wrong.
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
@@ -163,7 +174,6 @@ impl fmt::Display for WebSocketError {
 impl StdError for WebSocketError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            WebSocketError::Input(error) => Some(error),
             WebSocketError::Json(error) => Some(error),
             WebSocketError::Prepare(error) => Some(&**error),
             WebSocketError::Request(error)
@@ -171,7 +181,9 @@ impl StdError for WebSocketError {
             | WebSocketError::Handshake(error)
             | WebSocketError::Send(error)
             | WebSocketError::Socket(error) => Some(error),
-            WebSocketError::NoHandshake(_)
+            // It is said in full already.
+            WebSocketError::Input(_)
+            | WebSocketError::NoHandshake(_)
             | WebSocketError::Status { .. }
             | WebSocketError::Closed { .. }
             | WebSocketError::Binary

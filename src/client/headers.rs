@@ -1,0 +1,51 @@
+//! The headers of every request of an agent.
+
+#[cfg(feature = "reqwest")]
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+#[cfg(not(feature = "reqwest"))]
+use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+
+use crate::agent::BoxError;
+
+/// Headers as a builder gathers them, or why one of them is none, which is for the end to say.
+pub(super) struct Headers(Result<HeaderMap, BoxError>);
+
+impl Headers {
+    pub(super) fn new() -> Self {
+        Self(Ok(HeaderMap::new()))
+    }
+
+    /// Sets a header, in place of those of that name.
+    pub(super) fn insert(self, name: &str, value: &str) -> Self {
+        self.change(|headers| {
+            headers.insert(HeaderName::try_from(name)?, HeaderValue::try_from(value)?);
+            Ok(())
+        })
+    }
+
+    /// Sets headers, in place of those of the same names.
+    pub(super) fn extend(self, more: HeaderMap) -> Self {
+        self.change(|headers| {
+            headers.extend(more);
+            Ok(())
+        })
+    }
+
+    /// Sets the bearer token, which no log is to show.
+    pub(super) fn bearer(self, token: &str) -> Self {
+        self.change(|headers| {
+            let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+            Ok(())
+        })
+    }
+
+    fn change(self, change: impl FnOnce(&mut HeaderMap) -> Result<(), BoxError>) -> Self {
+        Self(self.0.and_then(|mut headers| change(&mut headers).map(|()| headers)))
+    }
+
+    pub(super) fn finish(self) -> Result<HeaderMap, BoxError> {
+        self.0
+    }
+}
