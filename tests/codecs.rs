@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use ag_ui_stream::codec::{Decoder, Encoder, Format, JsonEncoder, JsonLinesDecoder, ProtobufDecoder, SseDecoder};
 use ag_ui_stream::machine::Machine;
-use ag_ui_stream::stream::{Decode, Encode, KeepAlive, Pieces, pieces};
+use ag_ui_stream::stream::{Decode, Encode, KeepAlive, Pieces, ToJson, pieces};
 use ag_ui_stream::{
     ByteStreamExt, EncodeStreamExt, Error, Event, EventStreamExt, Indexed, Item, Limits, RawItem, Rule, TruncatedBy,
 };
@@ -486,6 +486,26 @@ fn an_encoder_numbers_what_has_no_place_of_its_own() {
 }
 
 #[test]
+fn what_is_encoded_is_fused_and_hints_at_what_is_to_come() {
+    fn check<S: FusedStream<Item: Debug>>(stream: S, most: Option<usize>) {
+        let mut stream = task::spawn(Box::pin(stream));
+        assert_pending!(stream.poll_next());
+        assert_eq!((Stream::size_hint(&**stream).1, stream.is_terminated()), (most, false));
+        assert!(assert_ready!(stream.poll_next()).is_some());
+        for _ in 0..2 {
+            assert!(assert_ready!(stream.poll_next()).is_none());
+            assert_eq!((Stream::size_hint(&**stream), stream.is_terminated()), ((0, Some(0)), true));
+        }
+    }
+    let step = || typed(&[json!({"type": "STEP_STARTED", "stepName": "s"})]).remove(0);
+    let source = || script([Step::Yield, Step::Give(step())]).0;
+    let most = source().encode(Format::Sse).size_hint().1;
+    check(source().encode(Format::Protobuf), most);
+    check(source().to_json(), most);
+    check(source().to_sse(), most);
+}
+
+#[test]
 fn combinators_are_send_unpin_and_debug_as_their_source_is() {
     fn check<T: Send + Unpin + Debug>() {}
     type Source = stream::Iter<std::vec::IntoIter<Result<Vec<u8>, io::Error>>>;
@@ -496,6 +516,7 @@ fn combinators_are_send_unpin_and_debug_as_their_source_is() {
     check::<Decode<Source, Decoder>>();
     check::<Encode<Boxed>>();
     check::<KeepAlive<Boxed>>();
+    check::<ToJson<Boxed>>();
     check::<Pieces<&[u8]>>();
     let text = format!("{:?}", stream::iter([Ok::<_, Broken>("")]).sse());
     assert!(text.starts_with("Decode { machine: SseDecoder {"), "{text}");

@@ -5,9 +5,11 @@
 //! ag-ui-stream-peers events DIR                    write the workloads for the Node reference
 //! ag-ui-stream-peers measure                       print one JSON record a measurement
 //! ag-ui-stream-peers report [--svg FILE] FILE...   print the tables, draw the plot
+//! ag-ui-stream-peers repeat WORKLOAD CONTENDER [snapshots]
+//!                                                  nothing but that for ten seconds, for a profiler
 //! ```
 //!
-//! `run.sh` does all three, with the reference in between.
+//! `run.sh` does the first three, with the reference in between.
 //!
 //! The contenders take turns, repetition by repetition, so that noise on the
 //! machine falls on all of them; the minimum is the number to compare, the
@@ -113,10 +115,14 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["events", directory] => write_events(Path::new(directory)),
         ["measure"] => measure(),
+        ["repeat", workload, contender] => repeat(workload, contender, Reading::None),
+        ["repeat", workload, contender, "snapshots"] => repeat(workload, contender, Reading::Latest),
         ["report", "--svg", svg, files @ ..] => report::print(files, Some(svg)),
         ["report", files @ ..] => report::print(files, None),
         _ => {
-            eprintln!("usage: ag-ui-stream-peers events DIR | measure | report [--svg FILE] FILE...");
+            eprintln!(
+                "usage: ag-ui-stream-peers events DIR | measure | report [--svg FILE] FILE... | repeat WORKLOAD CONTENDER [snapshots]"
+            );
             return ExitCode::FAILURE;
         }
     };
@@ -127,6 +133,22 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Gives a profiler one contender to look at.
+fn repeat(workload: &str, name: &str, reading: Reading) -> io::Result<()> {
+    let unknown = |what: &str| io::Error::other(format!("there is no {what:?}"));
+    let found = workloads::all().into_iter().find(|one| one.name == workload);
+    let workload: &'static Workload = Box::leak(Box::new(found.ok_or_else(|| unknown(workload))?));
+    let contender = contenders().into_iter().find(|one| one.name == name && one.reading == reading);
+    let contender = contender.ok_or_else(|| unknown(name))?;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        // Cut off early, and often: some become slower the longer they go on.
+        let mut clock = Clock::new(workload.timed_from, Duration::from_secs(2));
+        (contender.run)(workload, reading, &mut clock);
+    }
+    Ok(())
 }
 
 /// Writes every workload as JSON Lines, and an index that says what is in them.
