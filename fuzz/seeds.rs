@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::{fs, io};
 
-use ag_ui_stream::Event;
 use ag_ui_stream::codec::Format;
+use ag_ui_stream::{Event, EventStreamExt};
+use futures::executor::block_on;
+use futures::{StreamExt, stream};
 use serde_json::Value;
 
 fn main() -> io::Result<()> {
@@ -18,6 +20,8 @@ fn main() -> io::Result<()> {
         let events = fixture["stream"].as_array().cloned().unwrap_or_default();
         let lines: Vec<String> = events.iter().map(Value::to_string).collect();
         fs::write(pipeline.join(file.file_name()), lines.join("\n"))?;
+        let name = file.file_name();
+        let name = name.to_string_lossy();
 
         for (number, format) in [Format::Sse, Format::JsonLines, Format::Protobuf].into_iter().enumerate() {
             let mut bytes = vec![number as u8, 7];
@@ -25,8 +29,20 @@ fn main() -> io::Result<()> {
                 // Protobuf cannot carry all of them.
                 bytes.extend(format.encode(&event).unwrap_or_default());
             }
-            fs::write(decoders.join(format!("{number}-{}", file.file_name().to_string_lossy())), bytes)?;
+            fs::write(decoders.join(format!("{number}-{name}")), bytes)?;
         }
+        // Every other event in several lines, for the comment that tells their ends.
+        let texts: Vec<String> = events
+            .iter()
+            .zip(lines)
+            .enumerate()
+            .map(|(at, (event, line))| if at % 2 == 0 { line } else { format!("{event:#}").replace('\n', "\r\n") })
+            .collect();
+        let array = texts.join(",");
+        let mut recording = vec![3, 7];
+        block_on(stream::iter(texts).record(&mut recording).for_each(async |_| {}));
+        fs::write(decoders.join(format!("3-{name}")), recording)?;
+        fs::write(decoders.join(format!("array-{name}")), format!("\u{3}\u{7}[{array}]"))?;
     }
     Ok(())
 }
