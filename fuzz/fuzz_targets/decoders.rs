@@ -3,36 +3,69 @@
 
 #![no_main]
 
+use std::convert::Infallible;
+use std::iter;
+
 use ag_ui_stream::codec::{Decoder, Format};
-use ag_ui_stream::{Error, Limits, RawItem};
+use ag_ui_stream::record::Timing;
+use ag_ui_stream::{AgentError, ByteStreamExt, Error, Limits, Raw, RawItem};
+use futures::executor::block_on;
+use futures::{StreamExt, stream};
 use libfuzzer_sys::fuzz_target;
 
+/// Behind them come recordings, which tell their form themselves.
 const FORMATS: [Format; 3] = [Format::Sse, Format::JsonLines, Format::Protobuf];
 
 /// Small, so that the bound is met.
 const MAX_EVENT_BYTES: usize = 1024;
 
+fn limits() -> Limits {
+    Limits { max_event_bytes: MAX_EVENT_BYTES, ..Limits::default() }
+}
+
 fn decode<'a>(format: Format, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<RawItem>, Option<Error>) {
-    let limits = Limits { max_event_bytes: MAX_EVENT_BYTES, ..Limits::default() };
-    let mut decoder = Decoder::new(format).with_limits(limits);
+    let mut decoder = Decoder::new(format).with_limits(limits());
     let mut items = Vec::new();
     for piece in pieces {
         let pushed = decoder.push(piece);
-        items.extend(std::iter::from_fn(|| decoder.pop()));
+        items.extend(iter::from_fn(|| decoder.pop()));
         if let Err(error) = pushed {
             return (items, Some(error));
         }
         assert!(decoder.partial().len() <= MAX_EVENT_BYTES + 8, "{} bytes held", decoder.partial().len());
     }
     let error = decoder.finish().err();
-    items.extend(std::iter::from_fn(|| decoder.pop()));
+    items.extend(iter::from_fn(|| decoder.pop()));
     (items, error)
+}
+
+fn replay<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<RawItem>, Option<String>) {
+    let pieces = stream::iter(pieces.map(Ok::<_, Infallible>));
+    let given: Vec<Result<_, Error<AgentError>>> =
+        block_on(pieces.replay_with(Timing::immediate(), limits()).collect());
+    let mut items = Vec::new();
+    for (place, item) in given.iter().enumerate() {
+        match item {
+            Ok(item) => {
+                if let RawItem::Event { raw: Raw::Bytes(event), .. } = item {
+                    assert!(event.len() <= MAX_EVENT_BYTES, "an event of {} bytes", event.len());
+                }
+                items.push(item.clone());
+            }
+            Err(error) => {
+                assert_eq!(place + 1, given.len(), "an error is the last");
+                return (items, Some(format!("{error:?}")));
+            }
+        }
+    }
+    (items, None)
 }
 
 fuzz_target!(|input: &[u8]| {
     let [format, length, bytes @ ..] = input else { return };
-    let format = FORMATS[usize::from(*format) % FORMATS.len()];
-    let whole = decode(format, std::iter::once(bytes));
-    let cut = decode(format, bytes.chunks(usize::from(*length).max(1)));
-    assert_eq!(whole, cut);
+    let cut = bytes.chunks(usize::from(*length).max(1));
+    match FORMATS.get(usize::from(*format) % (FORMATS.len() + 1)) {
+        Some(format) => assert_eq!(decode(*format, iter::once(bytes)), decode(*format, cut)),
+        None => assert_eq!(replay(iter::once(bytes)), replay(cut)),
+    }
 });
