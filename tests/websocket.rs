@@ -15,10 +15,10 @@ use ag_ui_stream::client::{
     AbortHandle, WebSocketAgent, WebSocketAgentBuilder, WebSocketConnection, WebSocketError, WebSocketEvents,
     WebSocketExt, WebSocketOptions,
 };
-use ag_ui_stream::message::{ActivityMessage, UserMessage};
+use ag_ui_stream::message::{ActivityMessage, AssistantMessage, UserMessage};
 use ag_ui_stream::{
-    Agent, AgentExt, BoxError, EncodeStreamExt, Error, EventStreamExt, Limit, LimitExceeded, Limits, Rule,
-    RunAgentInput, TruncatedBy,
+    Agent, AgentExt, BoxError, EncodeStreamExt, Error, EventStreamExt, Item, Limit, LimitExceeded, Limits,
+    ProtocolVersion, Rule, RunAgentInput, TruncatedBy,
 };
 use futures::stream::{self, FusedStream};
 use futures::{Sink, SinkExt, Stream, StreamExt, TryStreamExt};
@@ -268,6 +268,7 @@ async fn headers_a_token_and_a_hook() {
         .header("cookie", "old=0")
         .headers(cookies)
         .prepare(async |mut request| {
+            assert!(request.headers()["authorization"].is_sensitive(), "no log is to show it");
             request.headers_mut().insert("x-hook", "run".parse()?);
             Ok(request)
         })
@@ -677,6 +678,34 @@ async fn without_that_it_is_for_the_server_to_close() {
     assert_eq!(events.try_collect::<Vec<_>>().await.unwrap().len(), 2);
 }
 
+/// Messages that come after so many milliseconds each, and the time at which the events end.
+async fn ends_after(messages: &'static [(u64, &'static str)], options: WebSocketOptions) -> (Outcome, u128) {
+    let began = tokio::time::Instant::now();
+    let messages = stream::iter(messages).then(async |(wait, text)| {
+        sleep(Duration::from_millis(*wait)).await;
+        Ok::<_, tungstenite::Error>(Message::text(*text))
+    });
+    let socket = Box::pin(messages.chain(stream::pending()));
+    let outcome = outcome(socket.agent_events_with(options)).await;
+    (outcome, began.elapsed().as_millis())
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_timer_begins_anew_with_what_it_waits_for() {
+    let second = Duration::from_secs(1);
+    let quiet = WebSocketOptions::new().no_message_timeout(None);
+    // Behind the end of a run: another one, which ends late.
+    let options = quiet.clone().after_run(second);
+    let twice = ends_after(&[(0, STARTED), (0, FINISHED), (600, STARTED), (600, FINISHED)], options).await;
+    assert!(twice.0.error.is_none(), "{:?}", twice.0.error);
+    assert_eq!(twice.1, 600 + 600 + 1000);
+
+    // An event.
+    let (cut, at) = ends_after(&[(0, STARTED), (900, TEXT), (900, TEXT)], quiet.no_event_timeout(second)).await;
+    assert!(matches!(source(cut.error.unwrap()), WebSocketError::NoEvent(limit) if limit == second));
+    assert_eq!(at, 900 + 900 + 1000);
+}
+
 /// A server that streams for ever, and says when its client has gone and what it said.
 async fn endless() -> (String, oneshot::Receiver<Option<Message>>) {
     let (tell, told) = oneshot::channel();
@@ -727,8 +756,9 @@ async fn a_handle_aborts() {
     let handle = events.abort_handle();
     assert!(events.next().await.unwrap().is_ok());
     handle.abort();
-    let last = events.next().await;
-    assert!(matches!(last, Some(Err(Error::Source(WebSocketError::Aborted)))), "{last:?}");
+    let Some(Err(Error::Source(last))) = events.next().await else { panic!("no error") };
+    assert!(matches!(last, WebSocketError::Aborted), "{last:?}");
+    assert_eq!((last.truncated_by(), last.rule()), (Some(TruncatedBy::Close), Some(Rule::R8)));
     assert!(events.next().await.is_none());
     // Though the stream is still there.
     soon(told).await;
@@ -812,6 +842,65 @@ async fn the_handshake_is_never_answered() {
     let agent = WebSocketAgent::builder(&url).options(WebSocketOptions::new().deadline(short)).build().unwrap();
     let error = agent.start(input()).await.unwrap_err();
     assert!(matches!(error, WebSocketError::Deadline(_)), "{error:?}");
+    drop(done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn to_open_the_socket_takes_ten_seconds_at_most() {
+    let (done, wait) = oneshot::channel::<()>();
+    let url = listens(async |_socket| {
+        let _ = wait.await;
+    })
+    .await;
+    let error = WebSocketAgent::new(&url).unwrap().start(input()).await.unwrap_err();
+    let limit = WebSocketAgentBuilder::DEFAULT_CONNECT;
+    assert!(matches!(error, WebSocketError::NoHandshake(after) if after == limit), "{error:?}");
+    drop(done);
+}
+
+#[tokio::test]
+async fn r11_an_older_server_is_sent_and_heard_what_it_can_say() {
+    let (tell, told) = oneshot::channel();
+    let url = server(async move |mut socket, input| {
+        tell.send(input).unwrap();
+        for text in [STARTED, r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}"#, TEXT, FINISHED] {
+            socket.send(Message::text(text)).await.unwrap();
+        }
+        close(socket, None).await;
+    })
+    .await;
+    let mut input = input();
+    let mut answer = AssistantMessage::new("a");
+    answer.subagent_run_id = Some("s".into());
+    input.messages.push(answer.into());
+    let agent = WebSocketAgent::builder(&url).max_protocol_version(ProtocolVersion::new(0, 0, 57)).build().unwrap();
+    let items: Vec<_> = agent.run(input).await.unwrap().items().try_collect().await.unwrap();
+
+    let sent = soon(told).await;
+    assert_eq!(sent.get("protocolVersion"), None);
+    assert_eq!(sent["messages"][1], json!({"id": "a", "role": "assistant"}));
+    let warnings: Vec<_> = items.iter().filter_map(Item::warning).collect();
+    let of: Vec<_> = warnings.iter().map(|warning| (warning.rule, warning.event_type.as_str())).collect();
+    assert_eq!(of, [(Rule::R11, "RunAgentInput"), (Rule::R11, "SUBAGENT_STARTED")]);
+    assert!(items[0].warning().is_some(), "what there is to say about the input comes first");
+    let types: Vec<_> = items.iter().filter_map(Item::event).map(|event| event.event_type().as_str()).collect();
+    assert_eq!(types[..2], ["RUN_STARTED", "TEXT_MESSAGE_START"]);
+}
+
+#[tokio::test]
+async fn a_frame_that_announces_too_much_is_refused_before_it_comes() {
+    let limits = Limits { max_event_bytes: 1000, ..Limits::default() };
+    let (done, wait) = oneshot::channel::<()>();
+    let url = server(async |mut socket, _| {
+        socket.send(Message::text(STARTED)).await.unwrap();
+        let head = [&[0x81, 127][..], &(1_u64 << 40).to_be_bytes()].concat();
+        socket.get_mut().write_all(&head).await.unwrap();
+        let _ = wait.await;
+    })
+    .await;
+    let error = run_with(&url, WebSocketOptions::new().limits(limits)).await.error;
+    let exceeded = LimitExceeded::new(1, Limit::EventBytes, 1000);
+    assert!(matches!(&error, Some(Error::LimitExceeded(error)) if **error == exceeded), "{error:?}");
     drop(done);
 }
 
