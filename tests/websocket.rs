@@ -893,7 +893,7 @@ async fn a_frame_that_announces_too_much_is_refused_before_it_comes() {
     let (done, wait) = oneshot::channel::<()>();
     let url = server(async |mut socket, _| {
         socket.send(Message::text(STARTED)).await.unwrap();
-        let head = [&[0x81, 127][..], &(1_u64 << 40).to_be_bytes()].concat();
+        let head = [&[0x81, 127][..], &(1_u64 << 20).to_be_bytes()].concat();
         socket.get_mut().write_all(&head).await.unwrap();
         let _ = wait.await;
     })
