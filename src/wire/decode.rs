@@ -228,7 +228,7 @@ impl Context {
         }
     }
 
-    fn text<'n>(&mut self, node: &'n Node<'_>) -> Decoded<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n Node<'_>) -> Decoded<&'n str> {
         match node {
             Node::String(text) => {
                 if text.lone.any() {
