@@ -474,6 +474,15 @@ impl Decode for NonNull {
     }
 }
 
+/// An id that has no type of its own.
+pub(crate) struct Ident(pub(crate) Arc<str>);
+
+impl Decode for Ident {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.id_text(node).map(|text| Self(text.into()))
+    }
+}
+
 /// A member with one legal value, which is no closed set (rule E4): any other is malformed.
 pub(crate) struct Constant(String);
 
