@@ -4,7 +4,8 @@
 ///
 /// `const "key" "value"` is a member with one legal value; `tag "key" "value"` is the
 /// discriminator of a union, checked by whoever chose the type. `required` and `optional` name a
-/// field, its type and its key; `nonnull` is an optional field of any JSON value except null.
+/// field, its type and its key; `ident` is an optional id that has no type of its own; `nonnull` is
+/// an optional field of any JSON value except null.
 macro_rules! object {
     (
         $(#[$meta:meta])*
@@ -13,6 +14,7 @@ macro_rules! object {
             $(const $const_key:literal $const_value:literal;)?
             $(required { $($(#[$rdoc:meta])* $rfield:ident: $rtype:ty = $rkey:literal,)* })?
             $(optional { $($(#[$odoc:meta])* $ofield:ident: $otype:ty = $okey:literal,)* })?
+            $(ident { $($(#[$idoc:meta])* $ifield:ident = $ikey:literal,)* })?
             $(nonnull { $($(#[$ndoc:meta])* $nfield:ident = $nkey:literal,)* })?
             $(flatten $($base:ident)+;)?
         }
@@ -23,6 +25,7 @@ macro_rules! object {
         pub struct $name {
             $($($(#[$rdoc])* pub $rfield: $rtype,)*)?
             $($($(#[$odoc])* pub $ofield: Option<$otype>,)*)?
+            $($($(#[$idoc])* pub $ifield: Option<std::sync::Arc<str>>,)*)?
             $($($(#[$ndoc])* pub $nfield: Option<serde_json::Value>,)*)?
             $($(
                 #[doc = object!(@doc $base)]
@@ -38,6 +41,7 @@ macro_rules! object {
                 Self {
                     $($($rfield: $rfield.into(),)*)?
                     $($($ofield: None,)*)?
+                    $($($ifield: None,)*)?
                     $($($nfield: None,)*)?
                     $($($base: Default::default(),)+)?
                 }
@@ -45,7 +49,7 @@ macro_rules! object {
 
             #[allow(dead_code, reason = "not every table is read as part of another")]
             const KEYS: &'static [&'static str] = &[
-                $($tag_key,)? $($const_key,)? $($($rkey,)*)? $($($okey,)*)? $($($nkey,)*)?
+                $($tag_key,)? $($const_key,)? $($($rkey,)*)? $($($okey,)*)? $($($ikey,)*)? $($($nkey,)*)?
             ];
         }
 
@@ -59,6 +63,7 @@ macro_rules! object {
                 $(map.serialize_entry($const_key, $const_value)?;)?
                 $($(map.serialize_entry($rkey, &self.$rfield)?;)*)?
                 $($(if let Some(value) = &self.$ofield { map.serialize_entry($okey, value)?; })*)?
+                $($(if let Some(value) = &self.$ifield { map.serialize_entry($ikey, value)?; })*)?
                 $($(if let Some(value) = &self.$nfield { map.serialize_entry($nkey, value)?; })*)?
                 $($(object!(@write $base self map);)+)?
                 map.end()
@@ -74,6 +79,7 @@ macro_rules! object {
                   crate::wire::decode::Constant::check(constant, cx, $const_key, $const_value, &mut faults);)?
                 $($(let $rfield = cx.required::<$rtype>(object, $rkey, &mut faults);)*)?
                 $($(let $ofield = cx.optional::<$otype>(object, $okey, &mut faults);)*)?
+                $($(let $ifield = cx.optional::<crate::wire::decode::Ident>(object, $ikey, &mut faults).map(|id| id.0);)*)?
                 $($(let $nfield = cx.optional::<crate::wire::decode::NonNull>(object, $nkey, &mut faults).map(|value| value.0);)*)?
                 $($(let $base = object!(@read $base object cx faults);)+)?
                 cx.strip(object, object!(@keys $name $($($base)+)?));
@@ -81,7 +87,7 @@ macro_rules! object {
                 #[allow(unused_variables)]
                 match ($($($rfield,)*)?) {
                     ($($(Some($rfield),)*)?) => Ok(Self {
-                        $($($rfield,)*)? $($($ofield,)*)? $($($nfield,)*)? $($($base,)+)?
+                        $($($rfield,)*)? $($($ofield,)*)? $($($ifield,)*)? $($($nfield,)*)? $($($base,)+)?
                     }),
                     // `check` has returned by now wherever a required field is missing.
                     #[allow(unreachable_patterns)]

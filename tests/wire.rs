@@ -386,6 +386,41 @@ fn e11_half_a_pair_in_an_id_is_malformed() {
 }
 
 #[test]
+fn e11_half_a_pair_in_the_id_of_a_part_is_malformed() {
+    let source = r#"{"type":"url","value":"v"}"#;
+    for kind in ["text", "image", "audio", "video", "document"] {
+        let body = if kind == "text" { r#""text":"t""#.to_owned() } else { format!(r#""source":{source}"#) };
+        let result = |id: &str| {
+            let part = format!(r#"{{"type":"{kind}","id":"{id}",{body}}}"#);
+            format!(r#"{{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":[{part}]}}"#)
+        };
+        let (event, warnings) = read(&result(r"p\ud83d\ude00"));
+        assert_eq!(
+            (serde_json::to_value(event).unwrap()["content"][0]["id"].as_str(), warnings.len()),
+            (Some("p😀"), 0)
+        );
+        assert_eq!(rejected(&result(r"p\ud83d")), (Rule::E5, "/content/0/id".to_owned()), "{kind}");
+    }
+}
+
+#[test]
+fn e11_half_a_pair_in_a_json_pointer_is_replaced_with_a_warning() {
+    for (event, path) in [
+        (r#"{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a\ud83d","value":1}]}"#, "/delta/0/path"),
+        (r#"{"type":"STATE_DELTA","delta":[{"op":"copy","from":"/\ude00","path":"/b"}]}"#, "/delta/0/from"),
+        (
+            r#"{"type":"ACTIVITY_DELTA","messageId":"m","activityType":"t","patch":[{"op":"remove","path":"/\ud83dx"}]}"#,
+            "/patch/0/path",
+        ),
+    ] {
+        let (event, warnings) = read(event);
+        let told: Vec<_> = warnings.iter().map(|warning| (warning.rule, &*warning.path)).collect();
+        assert_eq!(told, [(Rule::E11, path)]);
+        assert!(serde_json::to_string(&event).unwrap().contains('\u{fffd}'));
+    }
+}
+
+#[test]
 fn the_fast_path_and_the_thorough_one_agree() {
     let events = [
         r#"{"type":"TEXT_MESSAGE_START","messageId":"m","role":"user","name":"n","timestamp":1}"#,

@@ -218,7 +218,7 @@ struct Pointer(PointerBuf);
 impl Decode for Pointer {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         match node {
-            Node::String(text) => match PointerBuf::parse(text.as_str()) {
+            Node::String(_) => match PointerBuf::parse(cx.text(node)?) {
                 Ok(pointer) => Ok(Self(pointer)),
                 Err(_) => Err(cx.malformed("a JSON pointer", node)),
             },

@@ -95,9 +95,9 @@ object! {
             /// The text.
             text: Text = "text",
         }
-        optional {
+        ident {
             /// The part's id.
-            id: Arc<str> = "id",
+            id = "id",
         }
         nonnull {
             /// The producer's own data, any value except null.
@@ -114,9 +114,9 @@ object! {
             /// Where it is.
             source: PartSource = "source",
         }
-        optional {
+        ident {
             /// The part's id.
-            id: Arc<str> = "id",
+            id = "id",
         }
         nonnull {
             /// The producer's own data, any value except null.
@@ -133,9 +133,9 @@ object! {
             /// Where it is.
             source: PartSource = "source",
         }
-        optional {
+        ident {
             /// The part's id.
-            id: Arc<str> = "id",
+            id = "id",
         }
         nonnull {
             /// The producer's own data, any value except null.
@@ -152,9 +152,9 @@ object! {
             /// Where it is.
             source: PartSource = "source",
         }
-        optional {
+        ident {
             /// The part's id.
-            id: Arc<str> = "id",
+            id = "id",
         }
         nonnull {
             /// The producer's own data, any value except null.
@@ -171,9 +171,9 @@ object! {
             /// Where it is.
             source: PartSource = "source",
         }
-        optional {
+        ident {
             /// The part's id.
-            id: Arc<str> = "id",
+            id = "id",
         }
         nonnull {
             /// The producer's own data, any value except null.

@@ -228,7 +228,7 @@ impl Context {
         }
     }
 
-    fn text<'n>(&mut self, node: &'n Node<'_>) -> Decoded<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n Node<'_>) -> Decoded<&'n str> {
         match node {
             Node::String(text) => {
                 if text.lone.any() {
@@ -471,6 +471,15 @@ impl Decode for NonNull {
             Node::Null => Err(cx.malformed("a value other than null, or no field at all", node)),
             other => cx.open(other).map(NonNull),
         }
+    }
+}
+
+/// An id that has no type of its own.
+pub(crate) struct Ident(pub(crate) Arc<str>);
+
+impl Decode for Ident {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.id_text(node).map(|text| Self(text.into()))
     }
 }
 
