@@ -268,3 +268,29 @@ impl<K: Key, L: Lives> Table<K, L> {
         self.entries.iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::MessageId;
+
+    #[test]
+    fn ids_with_one_hash_are_kept_apart() {
+        let mut table: Table<MessageId> = Table::default();
+        let ids = ["a", "b", "c"].map(|text| MessageId::from_id(Id::with_hash(text, u64::MAX)));
+        for (at, id) in ids.iter().enumerate() {
+            assert!(table.find(id).is_none() && table.get(id).is_none());
+            let owner = SubagentRunId::new(id.as_str());
+            table.claim(id, || Some(owner)).unwrap().life = Life::Closed { at: at as u64 };
+        }
+        for (at, id) in ids.iter().enumerate().rev() {
+            let entry = table.find(id).unwrap();
+            assert_eq!((&entry.key, entry.life), (id, Life::Closed { at: at as u64 }));
+            assert_eq!(entry.owner.as_ref().unwrap().as_str(), id.as_str());
+            assert!(table.claim(id, || None).unwrap().owner.is_some(), "the first owner stays (O3)");
+        }
+        assert_eq!(table.iter().count(), 3);
+        table.reset();
+        assert!(ids.iter().all(|id| table.get(id).is_none()));
+    }
+}
