@@ -33,7 +33,7 @@ impl Assembler {
     }
 
     /// Puts a new call on its assistant message (rule A3).
-    pub(super) fn add_call(&mut self, event: &ToolCallStartEvent) -> CallPlace {
+    fn add_call(&mut self, event: &ToolCallStartEvent) -> CallPlace {
         let mut call =
             ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
@@ -177,7 +177,7 @@ impl Assembler {
         Change { messages: MessageChange::one(key), ..Change::default() }
     }
 
-    pub(super) fn insert_result(&mut self, caller: u64, message: ToolMessage) -> u64 {
+    fn insert_result(&mut self, caller: u64, message: ToolMessage) -> u64 {
         let start = self.live.last_result.get(&caller).copied().unwrap_or(caller);
         let inner = self.inner();
         let mut after = start;
@@ -205,7 +205,7 @@ impl Assembler {
     }
 
     /// Follows the messages to new keys.
-    pub(super) fn rekey(&mut self, moved: &HashMap<u64, u64>) {
+    fn rekey(&mut self, moved: &HashMap<u64, u64>) {
         let new = |key: u64| moved.get(&key).copied().unwrap_or(key);
         let live = &mut self.live;
         for (_, open) in live.text.iter_mut().chain(live.reasoning.iter_mut()) {

@@ -9,7 +9,7 @@ use super::{
 use crate::error::SubjectKind;
 use crate::event::{
     Metadata, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, ReasoningMessageContentEvent,
-    TextMessageContentEvent, TextMessageRole, TextMessageStartEvent,
+    ReasoningMessageStartEvent, TextMessageContentEvent, TextMessageRole, TextMessageStartEvent,
 };
 use crate::id::{Id, MessageId, SubagentRunId, ToolCallId};
 use crate::message::{
@@ -21,49 +21,20 @@ use crate::snapshot::{Change, Entry, ItemStatus, MessageChange, Snapshot, Text};
 
 impl Assembler {
     pub(super) fn start_text(&mut self, event: &TextMessageStartEvent, warnings: &mut Warnings) -> Change {
-        let id = &event.message_id;
         if let Some(key) = self.start_new_text(event, warnings.event) {
             return Change { messages: MessageChange::one(key), run: true, ..Change::default() };
         }
-        let mut target = self.held_text(id);
-        let mut created = false;
-        if target.is_none() {
-            match self.held(id).map(class_of) {
-                Some(Class::Activity) => warnings.add(
-                    Rule::A4,
-                    "/messageId",
-                    format!("{:?} is an activity message: the text has nowhere to go", excerpt(id.as_str())),
-                ),
-                Some(Class::Reasoning) => {
-                    warnings.add(
-                        Rule::A12,
-                        "/messageId",
-                        format!(
-                            "{:?} is a reasoning message: the text becomes a message of its own",
-                            excerpt(id.as_str())
-                        ),
-                    );
-                    let key = append(self.inner(), new_text_message(event), ItemStatus::Streaming);
-                    self.remember_twin(key);
-                    (target, created) = (Some(key), true);
-                }
-                // An id that is held as text is a target, one that is not held is new.
-                Some(Class::Text) | None => {}
-            }
-        }
-        self.opened(
-            SubjectKind::TextMessage,
-            id,
-            target,
-            created,
-            event.subagent_run_id.as_ref(),
-            event.base.metadata.as_ref(),
-            warnings.event,
-        )
+        let start = Start {
+            kind: SubjectKind::TextMessage,
+            id: &event.message_id,
+            owner: event.subagent_run_id.as_ref(),
+            metadata: event.base.metadata.as_ref(),
+        };
+        self.start(start, || new_text_message(event), warnings)
     }
 
     /// Opens the message at the end, where it is about to grow, unless one of its id is held.
-    pub(super) fn start_new_text(&mut self, event: &TextMessageStartEvent, since: u64) -> Option<u64> {
+    fn start_new_text(&mut self, event: &TextMessageStartEvent, since: u64) -> Option<u64> {
         let Self { snapshot, live, .. } = self;
         let (id, owner) = (event.message_id.id(), &event.subagent_run_id);
         let inner = Arc::make_mut(&mut snapshot.0);
@@ -84,67 +55,58 @@ impl Assembler {
         Some(key)
     }
 
-    pub(super) fn start_reasoning(
-        &mut self,
-        id: &MessageId,
-        owner: Option<&SubagentRunId>,
-        metadata: Option<&Metadata>,
-        warnings: &mut Warnings,
-    ) -> Change {
-        let new = || {
-            let mut message = ReasoningMessage::new(id.clone(), "");
-            message.subagent_run_id = owner.cloned();
-            Message::Reasoning(message)
+    pub(super) fn start_reasoning(&mut self, event: &ReasoningMessageStartEvent, warnings: &mut Warnings) -> Change {
+        let start = Start {
+            kind: SubjectKind::ReasoningMessage,
+            id: &event.message_id,
+            owner: event.subagent_run_id.as_ref(),
+            metadata: event.base.metadata.as_ref(),
         };
-        let mut target = self.held_reasoning(id);
-        let mut created = false;
-        if target.is_none() {
-            match self.held(id).map(class_of) {
-                Some(Class::Activity) => warnings.add(
-                    Rule::A4,
-                    "/messageId",
-                    format!("{:?} is an activity message: the reasoning has nowhere to go", excerpt(id.as_str())),
-                ),
-                Some(Class::Text) => {
-                    warnings.add(
-                        Rule::A12,
-                        "/messageId",
-                        format!(
-                            "{:?} is no reasoning message: the reasoning becomes one of its own",
-                            excerpt(id.as_str())
-                        ),
-                    );
-                    let key = append(self.inner(), new(), ItemStatus::Streaming);
-                    self.remember_twin(key);
-                    (target, created) = (Some(key), true);
-                }
-                Some(Class::Reasoning) | None => {
-                    (target, created) = (Some(append(self.inner(), new(), ItemStatus::Streaming)), true);
-                }
-            }
-        }
-        self.opened(SubjectKind::ReasoningMessage, id, target, created, owner, metadata, warnings.event)
+        let new = || {
+            let mut message = ReasoningMessage::new(event.message_id.clone(), "");
+            message.subagent_run_id = event.subagent_run_id.clone();
+            message.into()
+        };
+        self.start(start, new, warnings)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what both kinds of message share when they open")]
-    pub(super) fn opened(
-        &mut self,
-        kind: SubjectKind,
-        id: &MessageId,
-        target: Option<u64>,
-        created: bool,
-        owner: Option<&SubagentRunId>,
-        metadata: Option<&Metadata>,
-        since: u64,
-    ) -> Change {
-        let seq = self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), since);
-        let table = if kind == SubjectKind::TextMessage { &mut self.live.text } else { &mut self.live.reasoning };
+    /// Opens the message of this kind that is held under the id, or a new one.
+    fn start(&mut self, start: Start<'_>, new: impl FnOnce() -> Message, warnings: &mut Warnings) -> Change {
+        let Start { kind, id, owner, metadata } = start;
+        let is_text = kind == SubjectKind::TextMessage;
+        let held = if is_text { self.held_text(id) } else { self.held_reasoning(id) };
+        let created = match (held, self.held(id).map(class_of)) {
+            (Some(_), _) => None,
+            (None, Some(Class::Activity)) => {
+                let what = if is_text { "text" } else { "reasoning" };
+                let message =
+                    format!("{:?} is an activity message: the {what} has nowhere to go", excerpt(id.as_str()));
+                warnings.add(Rule::A4, "/messageId", message);
+                None
+            }
+            (None, other) => {
+                if other.is_some() {
+                    let becomes = if is_text {
+                        "is a reasoning message: the text becomes a message of its own"
+                    } else {
+                        "is no reasoning message: the reasoning becomes one of its own"
+                    };
+                    warnings.add(Rule::A12, "/messageId", format!("{:?} {becomes}", excerpt(id.as_str())));
+                }
+                let key = append(self.inner(), new(), ItemStatus::Streaming);
+                self.remember_twin(key);
+                Some(key)
+            }
+        };
+        let target = held.or(created);
+        let seq = self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), warnings.event);
+        let table = if is_text { &mut self.live.text } else { &mut self.live.reasoning };
         table.insert(id.id().clone(), OpenMessage { target, seq, track: Track::default() });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
-        if created {
+        if created.is_some() {
             self.live.last_grown = Some(key);
         }
-        if !created || metadata.is_some() {
+        if created.is_none() || metadata.is_some() {
             if let Some(entry) = self.entry_mut(key) {
                 entry.status = ItemStatus::Streaming;
                 merge_metadata(entry.message.metadata_mut(), metadata);
@@ -203,7 +165,7 @@ impl Assembler {
         self.held_as(id, Class::Reasoning).or_else(|| self.live.twins.get(&Twin::Reasoning(id.id().clone())).copied())
     }
 
-    pub(super) fn held_as(&self, id: &MessageId, class: Class) -> Option<u64> {
+    fn held_as(&self, id: &MessageId, class: Class) -> Option<u64> {
         let inner = &self.snapshot.0;
         let key = *inner.rest.index.get(id.id())?;
         (class_of(&inner.entry(key)?.message) == class).then_some(key)
@@ -274,7 +236,15 @@ impl Assembler {
     }
 }
 
-pub(super) fn new_text_message(event: &TextMessageStartEvent) -> Message {
+/// What the STARTs of text and of reasoning have in common.
+struct Start<'e> {
+    kind: SubjectKind,
+    id: &'e MessageId,
+    owner: Option<&'e SubagentRunId>,
+    metadata: Option<&'e Metadata>,
+}
+
+fn new_text_message(event: &TextMessageStartEvent) -> Message {
     let id = event.message_id.clone();
     let name: Option<Arc<str>> = event.name.clone();
     let subagent_run_id = event.subagent_run_id.clone();
@@ -298,7 +268,7 @@ pub(super) fn new_text_message(event: &TextMessageStartEvent) -> Message {
 }
 
 /// Extends an open message.
-pub(super) fn extend_message(
+fn extend_message(
     snapshot: &mut Snapshot,
     last_grown: &mut Option<u64>,
     open: Option<&mut OpenMessage>,

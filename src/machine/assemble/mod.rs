@@ -61,7 +61,7 @@ struct Live {
     last_result: BTreeMap<u64, u64>,
     /// The number of the next item to be opened.
     next_seq: u64,
-    /// The message that grew last, and the one before it.
+    /// The message that grew last.
     last_grown: Option<u64>,
     state_is_set: bool,
 }
@@ -271,12 +271,7 @@ impl Assembler {
                 let open = self.live.text.remove(event.message_id.id());
                 self.close_message(open, event.base.metadata.as_ref())
             }
-            Event::ReasoningMessageStart(event) => self.start_reasoning(
-                &event.message_id,
-                event.subagent_run_id.as_ref(),
-                event.base.metadata.as_ref(),
-                warnings,
-            ),
+            Event::ReasoningMessageStart(event) => self.start_reasoning(event, warnings),
             Event::ReasoningMessageContent(event) => self.extend_reasoning(event),
             Event::ReasoningMessageEnd(event) => {
                 let open = self.live.reasoning.remove(event.message_id.id());

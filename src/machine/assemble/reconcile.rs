@@ -89,7 +89,7 @@ impl Assembler {
     }
 
     /// Finds the open items again behind a snapshot, and says which of them it dropped (A11).
-    pub(super) fn relocate(&mut self, warnings: &mut Warnings) {
+    fn relocate(&mut self, warnings: &mut Warnings) {
         self.live.last_grown = None;
         self.live.last_result.clear();
         self.live.twins.clear();

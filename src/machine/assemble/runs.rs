@@ -72,7 +72,7 @@ impl Assembler {
         change
     }
 
-    pub(super) fn pending(&self) -> Arc<[ToolCallId]> {
+    fn pending(&self) -> Arc<[ToolCallId]> {
         let unanswered = self.live.started.iter().filter(|id| !self.live.answered.contains_key(id.id()));
         unanswered.cloned().collect()
     }
@@ -118,7 +118,7 @@ impl Assembler {
     }
 
     /// Leaves what is open as it is, and forgets what is scoped to the run.
-    pub(super) fn abandon(&mut self) {
+    fn abandon(&mut self) {
         let messages: Vec<u64> =
             self.live.text.iter().chain(self.live.reasoning.iter()).filter_map(|(_, open)| open.target).collect();
         for key in messages {
