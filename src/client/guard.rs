@@ -14,40 +14,10 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::AbortHandle;
 use crate::error::Error;
 use crate::machine::Downgrade;
+use crate::stream::Idle;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
 use crate::wire::RawItem;
-
-/// A timer that runs while the reader waits.
-#[derive(Debug)]
-pub(super) struct Idle {
-    limit: Option<Duration>,
-    sleep: Option<Pin<Box<Sleep>>>,
-    waiting: bool,
-}
-
-impl Idle {
-    pub(super) fn new(limit: Option<Duration>) -> Self {
-        Self { limit, sleep: None, waiting: false }
-    }
-
-    /// Something came.
-    pub(super) fn rest(&mut self) {
-        self.waiting = false;
-    }
-
-    /// Nothing came: gives the limit once it is over.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
-        let Some(limit) = self.limit else { return Poll::Pending };
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(limit)));
-        if !core::mem::replace(&mut self.waiting, true) {
-            // Where the clock ends there is no limit.
-            let Some(until) = Instant::now().checked_add(limit) else { return Poll::Pending };
-            sleep.as_mut().reset(until);
-        }
-        sleep.as_mut().poll(cx).map(|()| limit)
-    }
-}
 
 /// When a deadline is; `None` also where the clock ends before.
 pub(super) fn until(limit: Option<Duration>) -> Option<(Instant, Duration)> {

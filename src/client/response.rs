@@ -13,13 +13,13 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::time::{Instant, timeout};
 
 use super::excerpt::{MAX_EXCERPT, cut};
-use super::guard::{Guarded, Idle, until};
+use super::guard::{Guarded, until};
 use super::{AbortHandle, HttpError};
 use crate::codec::{Decoder, Format, SseDecoder};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::machine::Downgrade;
-use crate::stream::Decode;
+use crate::stream::{Decode, Idle};
 use crate::warning::Warning;
 use crate::wire::RawItem;
 

@@ -1,14 +1,12 @@
 use core::fmt;
-use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use futures::stream::{FusedStream, Stream};
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep};
 
-use super::{Encode, ItemInput};
+use super::{Encode, Idle, ItemInput};
 use crate::error::Error;
 
 pin_project! {
@@ -19,15 +17,15 @@ pin_project! {
         #[pin]
         inner: Encode<S>,
         interval: Duration,
-        // Made when there is something to wait for, so that no runtime is needed before.
-        timer: Option<Pin<Box<Sleep>>>,
-        waiting: bool,
+        idle: Idle,
     }
 }
 
 impl<S> KeepAlive<S> {
     pub(super) fn new(inner: Encode<S>, interval: Duration) -> Self {
-        Self { inner, interval, timer: None, waiting: false }
+        // Without a time between them there would be nothing but comments.
+        let idle = Idle::new(Some(interval).filter(|interval| !interval.is_zero()));
+        Self { inner, interval, idle }
     }
 
     /// The stream without the comments.
@@ -57,19 +55,12 @@ where
         let this = self.project();
         let comment = this.inner.machine().format().keep_alive();
         if let Poll::Ready(item) = this.inner.poll_next(cx) {
-            *this.waiting = false;
+            this.idle.rest();
             return Poll::Ready(item);
         }
-        // Without a time between them there would be nothing but comments.
-        let Some(comment) = comment.filter(|_| !this.interval.is_zero()) else { return Poll::Pending };
-        let timer = this.timer.get_or_insert_with(|| Box::pin(sleep(*this.interval)));
-        if !core::mem::replace(this.waiting, true) {
-            // Where the clock ends there is no comment.
-            let Some(until) = Instant::now().checked_add(*this.interval) else { return Poll::Pending };
-            timer.as_mut().reset(until);
-        }
-        ready!(timer.as_mut().poll(cx));
-        *this.waiting = false;
+        let Some(comment) = comment else { return Poll::Pending };
+        ready!(this.idle.poll(cx));
+        this.idle.rest();
         Poll::Ready(Some(Ok(comment.to_vec())))
     }
 

@@ -133,6 +133,8 @@ mod enforce;
 mod events;
 mod expand;
 mod ext;
+#[cfg(any(feature = "sse", feature = "websocket"))]
+mod idle;
 mod input;
 mod items;
 #[cfg(feature = "sse")]
@@ -195,6 +197,8 @@ pub use to_json::ToJson;
 pub use updates::Updates;
 pub use verify::Verify;
 
+#[cfg(any(feature = "sse", feature = "websocket"))]
+pub(crate) use idle::Idle;
 #[cfg(feature = "websocket")]
 pub(crate) use staged::MAX_SWALLOWED;
 pub(crate) use staged::Staged;

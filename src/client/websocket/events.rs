@@ -14,12 +14,12 @@ use tungstenite::Message;
 use super::messages::Messages;
 use super::{WebSocketConnection, WebSocketError};
 use crate::client::AbortHandle;
-use crate::client::guard::{Guarded, Idle, until};
+use crate::client::guard::{Guarded, until};
 use crate::codec::MessageDecoder;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::machine::Downgrade;
-use crate::stream::Staged;
+use crate::stream::{Idle, Staged};
 use crate::warning::Warning;
 use crate::wire::RawItem;
 

@@ -12,9 +12,8 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Bytes, Message, Utf8Bytes};
 
 use super::WebSocketError;
-use crate::client::guard::Idle;
 use crate::codec;
-use crate::stream::MAX_SWALLOWED;
+use crate::stream::{Idle, MAX_SWALLOWED};
 
 pin_project! {
     /// The messages of a socket that may hold events, until it is closed.
