@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::Recordable;
 use super::recordable::Entry;
 use crate::codec::recording::RecordingWriter;
+use crate::wire::raw::RawContent;
 
 pin_project! {
     /// The same stream, written down as it goes by: the stream of
@@ -151,9 +152,9 @@ where
             let recording = &mut *this.recording;
             this.tape.as_mut().write(|out| {
                 match entry {
-                    Some(Entry::Text(text)) => recording.text(at, text, out),
-                    Some(Entry::Value(value)) => recording.value(at, value, out)?,
-                    Some(Entry::Event(event)) => recording.value(at, event, out)?,
+                    Some(Entry::Event(RawContent::Text(text))) => recording.text(at, text, out),
+                    Some(Entry::Event(RawContent::Value(value))) => recording.value(at, value, out)?,
+                    Some(Entry::Event(RawContent::Event(event))) => recording.value(at, event, out)?,
                     Some(Entry::Warning(warning)) => recording.warning(at, &warning.to_string(), out),
                     Some(Entry::Failed(message)) => recording.failed(at, &message, out),
                     Some(Entry::Truncated) => recording.truncated(at, out),

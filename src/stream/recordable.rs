@@ -1,15 +1,14 @@
 use core::fmt;
-use std::borrow::Cow;
-use std::sync::Arc;
-
-use serde_json::Value;
 
 use crate::error::Error;
+#[cfg(doc)]
 use crate::event::Event;
 use crate::item::{Indexed, Item};
 use crate::warning::Warning;
-use crate::wire::raw::Unplaced;
-use crate::wire::{Raw, RawItem};
+#[cfg(doc)]
+use crate::wire::Raw;
+use crate::wire::RawItem;
+use crate::wire::raw::{RawContent, Unplaced};
 
 /// What a stream may give to [`record`](super::EventStreamExt::record): whatever a stage takes, raw
 /// events ([`RawInput`](super::RawInput)) and items ([`ItemInput`](super::ItemInput)).
@@ -38,12 +37,8 @@ pub trait Recordable {
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "only a sealed trait speaks of it")]
 pub enum Entry<'a> {
-    /// An event that has a text of its own.
-    Text(&'a [u8]),
-    /// One that is a JSON value.
-    Value(&'a Value),
-    /// One that is typed.
-    Event(&'a Event),
+    /// An event.
+    Event(RawContent<'a>),
     /// A warning.
     Warning(&'a Warning),
     /// The source was cut off within an event.
@@ -52,71 +47,16 @@ pub enum Entry<'a> {
     Failed(String),
 }
 
-impl<'a> From<&'a Raw> for Entry<'a> {
-    fn from(raw: &'a Raw) -> Self {
-        match raw {
-            Raw::Text(text) => Entry::Text(text.as_bytes()),
-            Raw::Bytes(bytes) => Entry::Text(bytes),
-            Raw::Value(value) => Entry::Value(value),
-            Raw::Event(event) => Entry::Event(event),
-        }
-    }
-}
-
-/// A raw event that does not know its place.
-#[doc(hidden)]
-#[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
-pub trait RecordableRaw: Unplaced {
-    /// Shows the event.
-    #[doc(hidden)]
-    fn raw_entry(&self) -> Entry<'_>;
-}
-
-macro_rules! recordable {
-    ($($type:ty, $self:ident => $entry:expr;)*) => {$(
-        impl RecordableRaw for $type {
-            fn raw_entry(&$self) -> Entry<'_> {
-                $entry
-            }
-        }
-    )*};
-}
-
-recordable! {
-    &str, self => Entry::Text(self.as_bytes());
-    String, self => Entry::Text(self.as_bytes());
-    &String, self => Entry::Text(self.as_bytes());
-    Box<str>, self => Entry::Text(self.as_bytes());
-    Arc<str>, self => Entry::Text(self.as_bytes());
-    Cow<'_, str>, self => Entry::Text(self.as_bytes());
-    &[u8], self => Entry::Text(self);
-    Vec<u8>, self => Entry::Text(self);
-    &Vec<u8>, self => Entry::Text(self);
-    Box<[u8]>, self => Entry::Text(self);
-    Arc<[u8]>, self => Entry::Text(self);
-    Cow<'_, [u8]>, self => Entry::Text(self);
-    Value, self => Entry::Value(self);
-    &Value, self => Entry::Value(self);
-    Event, self => Entry::Event(self);
-    &Event, self => Entry::Event(self);
-    Raw, self => self.into();
-}
-
-#[cfg(feature = "reqwest")]
-recordable! {
-    bytes::Bytes, self => Entry::Text(self);
-}
-
-impl<R: RecordableRaw> Recordable for R {
+impl<R: Unplaced> Recordable for R {
     fn entry(&self) -> Entry<'_> {
-        self.raw_entry()
+        Entry::Event(self.content())
     }
 }
 
-impl<R: RecordableRaw, E: fmt::Display> Recordable for Result<R, E> {
+impl<R: Unplaced, E: fmt::Display> Recordable for Result<R, E> {
     fn entry(&self) -> Entry<'_> {
         match self {
-            Ok(raw) => raw.raw_entry(),
+            Ok(raw) => raw.entry(),
             Err(error) => Entry::Failed(error.to_string()),
         }
     }
@@ -147,12 +87,12 @@ macro_rules! placed {
 
 placed! {
     RawItem, item => match item {
-        RawItem::Event { raw, .. } => raw.into(),
+        RawItem::Event { raw, .. } => raw.entry(),
         RawItem::Warning(warning) => Entry::Warning(warning),
     };
     Item, item => match item {
-        Item::Event(indexed) => Entry::Event(&indexed.event),
+        Item::Event(indexed) => indexed.entry(),
         Item::Warning(warning) => Entry::Warning(warning),
     };
-    Indexed, indexed => Entry::Event(&indexed.event);
+    Indexed, indexed => Entry::Event(RawContent::Event(&indexed.event));
 }

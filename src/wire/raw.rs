@@ -142,7 +142,25 @@ pub enum Owned {
 #[cfg(feature = "stream")]
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
-pub trait Unplaced: RawEvent {}
+pub trait Unplaced: RawEvent {
+    /// Shows what it holds, which a recording writes.
+    #[doc(hidden)]
+    fn content(&self) -> RawContent<'_>;
+}
+
+/// What a raw event holds.
+#[cfg(feature = "stream")]
+#[derive(Debug)]
+#[doc(hidden)]
+#[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
+pub enum RawContent<'a> {
+    /// JSON text, whose encoding may be still to be checked.
+    Text(&'a [u8]),
+    /// A JSON value.
+    Value(&'a Value),
+    /// A typed event.
+    Event(&'a Event),
+}
 
 pub(crate) mod sealed {
     /// Keeps [`RawEvent`](super::RawEvent) closed.
@@ -150,44 +168,47 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
+/// For each kind of content, the types that hold it.
 macro_rules! raw_events {
-    ($($type:ty, $self:ident => $body:expr, $raw:expr;)*) => {$(
+    ($($kind:ident: $($type:ty),+;)*) => {$($(
         impl sealed::Sealed for $type {}
 
         #[cfg(feature = "stream")]
-        impl Unplaced for $type {}
+        impl Unplaced for $type {
+            fn content(&self) -> RawContent<'_> {
+                raw_events!(@content $kind self)
+            }
+        }
 
         impl RawEvent for $type {
             #[inline]
-            fn view<T>($self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
-                see($body, None)
+            fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
+                see(raw_events!(@body $kind self), None)
             }
 
             #[inline]
-            fn own($self) -> Owned {
-                Owned::Event($raw, None)
+            fn own(self) -> Owned {
+                Owned::Event(self.into(), None)
             }
         }
-    )*};
+    )+)*};
+    (@body text $event:ident) => { Body::Text(&$event) };
+    (@body bytes $event:ident) => { Body::Bytes(&$event) };
+    (@body value $event:ident) => { Body::Value(&$event) };
+    (@body event $event:ident) => { Body::Event($event) };
+    (@body borrowed_event $event:ident) => { Body::Event($event.clone()) };
+    (@content text $event:ident) => { RawContent::Text($event.as_bytes()) };
+    (@content bytes $event:ident) => { RawContent::Text($event) };
+    (@content value $event:ident) => { RawContent::Value($event) };
+    (@content $event_kind:ident $event:ident) => { RawContent::Event($event) };
 }
 
 raw_events! {
-    &str, self => Body::Text(self), Raw::Text(self.to_owned());
-    String, self => Body::Text(&self), Raw::Text(self);
-    &String, self => Body::Text(self), Raw::Text(self.clone());
-    Box<str>, self => Body::Text(&self), Raw::Text(self.into());
-    Arc<str>, self => Body::Text(&self), Raw::Text(self.as_ref().to_owned());
-    Cow<'_, str>, self => Body::Text(&self), Raw::Text(self.into_owned());
-    &[u8], self => Body::Bytes(self), Raw::Bytes(self.to_vec());
-    Vec<u8>, self => Body::Bytes(&self), Raw::Bytes(self);
-    &Vec<u8>, self => Body::Bytes(self), Raw::Bytes(self.clone());
-    Box<[u8]>, self => Body::Bytes(&self), Raw::Bytes(self.into_vec());
-    Arc<[u8]>, self => Body::Bytes(&self), Raw::Bytes(self.to_vec());
-    Cow<'_, [u8]>, self => Body::Bytes(&self), Raw::Bytes(self.into_owned());
-    Value, self => Body::Value(&self), Raw::Value(self);
-    &Value, self => Body::Value(self), Raw::Value(self.clone());
-    Event, self => Body::Event(self), Raw::Event(self);
-    &Event, self => Body::Event(self.clone()), Raw::Event(self.clone());
+    text: &str, String, &String, Box<str>, Arc<str>, Cow<'_, str>;
+    bytes: &[u8], Vec<u8>, &Vec<u8>, Box<[u8]>, Arc<[u8]>, Cow<'_, [u8]>;
+    value: Value, &Value;
+    event: Event;
+    borrowed_event: &Event;
 }
 
 #[cfg(feature = "reqwest")]
@@ -197,13 +218,22 @@ raw_from! {
 
 #[cfg(feature = "reqwest")]
 raw_events! {
-    bytes::Bytes, self => Body::Bytes(&self), Raw::Bytes(self.into());
+    bytes: bytes::Bytes;
 }
 
 impl sealed::Sealed for Raw {}
 
 #[cfg(feature = "stream")]
-impl Unplaced for Raw {}
+impl Unplaced for Raw {
+    fn content(&self) -> RawContent<'_> {
+        match self {
+            Raw::Text(text) => RawContent::Text(text.as_bytes()),
+            Raw::Bytes(bytes) => RawContent::Text(bytes),
+            Raw::Value(value) => RawContent::Value(value),
+            Raw::Event(event) => RawContent::Event(event),
+        }
+    }
+}
 
 impl RawEvent for Raw {
     fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
