@@ -10,7 +10,7 @@ use futures::stream::{self, Stream, StreamExt};
 
 use crate::error::Error;
 use crate::input::RunAgentInput;
-use crate::machine::Pipeline;
+use crate::machine::{Pipeline, PipelineBuilder};
 #[cfg(feature = "record")]
 use crate::record::{RecordAgent, Timing};
 use crate::stream::{EventStreamExt, Events, Items, RawInput, Snapshots, Updates};
@@ -94,8 +94,8 @@ pub trait AgentExt: Agent {
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Updates<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let pipeline = Pipeline::builder().input(&input).build();
-            Ok(self.run(input).await.map_err(Error::Source)?.updates_with(pipeline))
+            let (events, pipeline) = begin(self, input).await?;
+            Ok(events.updates_with(pipeline.build()))
         }
     }
 
@@ -106,8 +106,8 @@ pub trait AgentExt: Agent {
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Snapshots<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let pipeline = Pipeline::builder().input(&input).build();
-            Ok(self.run(input).await.map_err(Error::Source)?.snapshots_with(pipeline))
+            let (events, pipeline) = begin(self, input).await?;
+            Ok(events.snapshots_with(pipeline.build()))
         }
     }
 
@@ -118,8 +118,8 @@ pub trait AgentExt: Agent {
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Events<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let pipeline = Pipeline::builder().input(&input).build_events();
-            Ok(self.run(input).await.map_err(Error::Source)?.events_with(pipeline))
+            let (events, pipeline) = begin(self, input).await?;
+            Ok(events.events_with(pipeline.build_events()))
         }
     }
 
@@ -130,8 +130,8 @@ pub trait AgentExt: Agent {
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Items<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let pipeline = Pipeline::builder().input(&input).build_events();
-            Ok(self.run(input).await.map_err(Error::Source)?.items_with(pipeline))
+            let (events, pipeline) = begin(self, input).await?;
+            Ok(events.items_with(pipeline.build_events()))
         }
     }
 
@@ -179,6 +179,15 @@ pub trait AgentExt: Agent {
 }
 
 impl<A: Agent + ?Sized> AgentExt for A {}
+
+/// Runs the agent, with the makings of a pipeline that knows what the input says.
+async fn begin(
+    agent: &(impl Agent + ?Sized),
+    input: RunAgentInput,
+) -> Result<(RawEventStream, PipelineBuilder), Error<AgentError>> {
+    let pipeline = Pipeline::builder().input(&input);
+    Ok((agent.run(input).await.map_err(Error::Source)?, pipeline))
+}
 
 #[async_trait]
 impl<F, Fut, S> Agent for F

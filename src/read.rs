@@ -46,10 +46,7 @@ fn from_node<T: Decode>(node: &Node<'_>, name: &str) -> Read<T> {
             let message = "removed the whole of it: a value that it needs is not known here".to_owned();
             Ok((None, vec![Warning::new(rule, 0, name, String::new(), message)]))
         }
-        Err(Reject::Malformed(fault)) => {
-            let malformed = Malformed::new(fault.rule, 0, fault.expected, fault.found);
-            Err(Malformed { path: fault.path, ..malformed }.into())
-        }
+        Err(Reject::Malformed(fault)) => Err(fault.into_malformed(0, None).into()),
     }
 }
 

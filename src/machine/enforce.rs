@@ -12,7 +12,7 @@ use crate::item::{Halves, Indexed, Item};
 use crate::limits::Limits;
 use crate::rule::Rule;
 use crate::warning::Warning;
-use crate::wire::decode::{Context, Fault, Reject};
+use crate::wire::decode::{Context, Reject};
 use crate::wire::node::{Lone, Node};
 use crate::wire::raw::{Body, RawEvent};
 use crate::wire::{excerpt, fast, open};
@@ -129,8 +129,9 @@ impl Enforcer {
             }
             let mut found = format!("no JSON: {} at byte {}", error.reason, error.offset);
             // Bytes that nothing decoded, a page, `[DONE]`: known at sight.
-            if !text.trim_start().starts_with('{') && !text.trim().is_empty() {
-                found.push_str(&format!(" of {:?}", excerpt(text.trim_start(), 40)));
+            let shown = text.trim_start();
+            if !shown.is_empty() && !shown.starts_with('{') {
+                found.push_str(&format!(" of {:?}", excerpt(shown, 40)));
             }
             no_event(index, "a JSON object", found)
         })?;
@@ -181,7 +182,7 @@ impl Enforcer {
                 self.warn(rule, index, event_type.as_str(), String::new(), message);
                 Ok(())
             }
-            Err(Reject::Malformed(fault)) => Err(malformed(*fault, index, event_type)),
+            Err(Reject::Malformed(fault)) => Err(fault.into_malformed(index, Some(event_type)).into()),
         }
     }
 
@@ -233,7 +234,7 @@ impl Enforcer {
         let node = Node::from_value(&value, self.limits.depth()).ok_or_else(|| self.too_deep(index))?;
         self.cx.reset();
         match Event::decode_as(event_type, &node, &mut self.cx) {
-            Err(Reject::Malformed(fault)) => Err(malformed(*fault, index, event_type)),
+            Err(Reject::Malformed(fault)) => Err(fault.into_malformed(index, Some(event_type)).into()),
             _ => {
                 self.ready.push_back(Item::Event(Indexed::new(event, index)));
                 Ok(())
@@ -283,11 +284,6 @@ fn is_delta_bearing(event_type: EventType) -> bool {
 
 fn no_event(index: u64, expected: &'static str, found: String) -> Error {
     Malformed::new(Rule::E9, index, expected, found).into()
-}
-
-fn malformed(fault: Fault, index: u64, event_type: EventType) -> Error {
-    let malformed = Malformed::new(fault.rule, index, fault.expected, fault.found);
-    Malformed { event_type: Some(event_type), path: fault.path, ..malformed }.into()
 }
 
 impl Event {

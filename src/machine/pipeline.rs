@@ -120,21 +120,23 @@ impl PipelineBuilder {
     /// The pipeline with assembly.
     #[must_use]
     pub fn build(self) -> Pipeline {
-        let mut intake = Intake::new(self.limits, self.strictness, self.compat);
-        if !self.messages.is_empty() {
-            intake.verifier.expect_history();
-        }
-        Pipeline { intake, assembler: Assembler::with_history(self.messages, self.state) }
+        let (intake, messages, state) = self.into_parts();
+        Pipeline { intake, assembler: Assembler::with_history(messages, state) }
     }
 
     /// The pipeline without assembly.
     #[must_use]
     pub fn build_events(self) -> EventPipeline {
+        let (intake, ..) = self.into_parts();
+        EventPipeline { intake, ready: VecDeque::new() }
+    }
+
+    fn into_parts(self) -> (Intake, Vec<Message>, Option<Value>) {
         let mut intake = Intake::new(self.limits, self.strictness, self.compat);
         if !self.messages.is_empty() {
             intake.verifier.expect_history();
         }
-        EventPipeline { intake, ready: VecDeque::new() }
+        (intake, self.messages, self.state)
     }
 }
 

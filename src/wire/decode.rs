@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::node::{Node, Num, Str};
-use crate::event::Metadata;
+use crate::error::Malformed;
+use crate::event::{EventType, Metadata};
 use crate::id::{Interner, InterruptId, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
 use crate::rule::Rule;
 use crate::snapshot::{List, Text};
@@ -27,6 +28,14 @@ pub(crate) struct Fault {
     pub(crate) expected: &'static str,
     pub(crate) found: String,
     pub(crate) rule: Rule,
+}
+
+impl Fault {
+    /// The same as the error of an input event.
+    pub(crate) fn into_malformed(self, event: u64, event_type: Option<EventType>) -> Malformed {
+        let malformed = Malformed::new(self.rule, event, self.expected, self.found);
+        Malformed { event_type, path: self.path, ..malformed }
+    }
 }
 
 pub(crate) type Decoded<T> = Result<T, Reject>;
