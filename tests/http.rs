@@ -8,16 +8,23 @@ use std::time::{Duration, Instant};
 use ag_ui_stream::client::{
     AbortHandle, HttpAgent, HttpAgentBuilder, HttpError, HttpEvents, HttpOptions, ResponseExt, reqwest,
 };
-use ag_ui_stream::message::{ActivityMessage, AssistantMessage, Message, UserMessage};
+use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
 use ag_ui_stream::{
-    Agent, AgentExt, Error, EventStreamExt, Item, Limit, LimitExceeded, Limits, ProtocolVersion, RawItem, Rule,
-    RunAgentInput, Truncated, TruncatedBy,
+    Agent, AgentExt, Error, EventStreamExt, Limit, LimitExceeded, Limits, RawItem, Rule, RunAgentInput, Truncated,
+    TruncatedBy,
 };
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
+
+mod support {
+    #![allow(unreachable_pub, reason = "each test has its own copy")]
+    pub mod older;
+}
+
+use support::older;
 
 const STARTED: &str = "data: {\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n\n";
 const TEXT: &str = "data: {\"type\":\"TEXT_MESSAGE_CHUNK\",\"messageId\":\"m\",\"delta\":\"Zwölf Äpfel 🍎\"}\n\n";
@@ -266,27 +273,16 @@ async fn r11_an_older_server_is_sent_and_heard_what_it_can_say() {
     let (tell, told) = oneshot::channel();
     let url = server(async move |mut socket, request| {
         tell.send(request).unwrap();
-        let subagent = "data: {\"type\":\"SUBAGENT_STARTED\",\"subagentRunId\":\"s\",\"name\":\"n\"}\n\n";
-        socket.write_all(format!("{SSE}{STARTED}{subagent}{TEXT}{FINISHED}").as_bytes()).await.unwrap();
+        let subagent = older::SUBAGENT;
+        socket.write_all(format!("{SSE}{STARTED}data: {subagent}\n\n{TEXT}{FINISHED}").as_bytes()).await.unwrap();
     })
     .await;
-    let mut input = input();
-    let mut answer = AssistantMessage::new("a");
-    answer.subagent_run_id = Some("s".into());
-    input.messages.push(answer.into());
-    let agent = HttpAgent::builder(&url).max_protocol_version(ProtocolVersion::new(0, 0, 57)).build().unwrap();
-    let items: Vec<_> = agent.run(input).await.unwrap().items().try_collect().await.unwrap();
+    let agent = HttpAgent::builder(&url).max_protocol_version(older::VERSION).build().unwrap();
+    let items: Vec<_> = agent.run(older::with_a_subagent(input())).await.unwrap().items().try_collect().await.unwrap();
 
     let request = told.await.unwrap();
     let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
-    assert_eq!(body.get("protocolVersion"), None);
-    assert_eq!(body["messages"][1], json!({"id": "a", "role": "assistant"}));
-    let warnings: Vec<_> = items.iter().filter_map(Item::warning).collect();
-    let of: Vec<_> = warnings.iter().map(|warning| (warning.rule, warning.event_type.as_str())).collect();
-    assert_eq!(of, [(Rule::R11, "RunAgentInput"), (Rule::R11, "SUBAGENT_STARTED")]);
-    assert!(items[0].warning().is_some(), "what there is to say about the input comes first");
-    let types: Vec<_> = items.iter().filter_map(Item::event).map(|event| event.event_type().as_str()).collect();
-    assert_eq!(types[..2], ["RUN_STARTED", "TEXT_MESSAGE_START"]);
+    older::check(&body, &items);
 }
 
 #[tokio::test]

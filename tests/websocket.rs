@@ -15,10 +15,10 @@ use ag_ui_stream::client::{
     AbortHandle, WebSocketAgent, WebSocketAgentBuilder, WebSocketConnection, WebSocketError, WebSocketEvents,
     WebSocketExt, WebSocketOptions,
 };
-use ag_ui_stream::message::{ActivityMessage, AssistantMessage, UserMessage};
+use ag_ui_stream::message::{ActivityMessage, UserMessage};
 use ag_ui_stream::{
-    Agent, AgentExt, BoxError, EncodeStreamExt, Error, EventStreamExt, Item, Limit, LimitExceeded, Limits,
-    ProtocolVersion, Rule, RunAgentInput, TruncatedBy,
+    Agent, AgentExt, BoxError, EncodeStreamExt, Error, EventStreamExt, Limit, LimitExceeded, Limits, Rule,
+    RunAgentInput, TruncatedBy,
 };
 use futures::stream::{self, FusedStream};
 use futures::{Sink, SinkExt, Stream, StreamExt, TryStreamExt};
@@ -30,9 +30,11 @@ use tokio::time::{sleep, timeout};
 
 mod support {
     #![allow(unreachable_pub, reason = "each test has its own copy")]
+    pub mod older;
     pub mod stream;
 }
 
+use support::older;
 use support::stream::{Step, script};
 
 const STARTED: &str = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#;
@@ -863,28 +865,15 @@ async fn r11_an_older_server_is_sent_and_heard_what_it_can_say() {
     let (tell, told) = oneshot::channel();
     let url = server(async move |mut socket, input| {
         tell.send(input).unwrap();
-        for text in [STARTED, r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}"#, TEXT, FINISHED] {
+        for text in [STARTED, older::SUBAGENT, TEXT, FINISHED] {
             socket.send(Message::text(text)).await.unwrap();
         }
         close(socket, None).await;
     })
     .await;
-    let mut input = input();
-    let mut answer = AssistantMessage::new("a");
-    answer.subagent_run_id = Some("s".into());
-    input.messages.push(answer.into());
-    let agent = WebSocketAgent::builder(&url).max_protocol_version(ProtocolVersion::new(0, 0, 57)).build().unwrap();
-    let items: Vec<_> = agent.run(input).await.unwrap().items().try_collect().await.unwrap();
-
-    let sent = soon(told).await;
-    assert_eq!(sent.get("protocolVersion"), None);
-    assert_eq!(sent["messages"][1], json!({"id": "a", "role": "assistant"}));
-    let warnings: Vec<_> = items.iter().filter_map(Item::warning).collect();
-    let of: Vec<_> = warnings.iter().map(|warning| (warning.rule, warning.event_type.as_str())).collect();
-    assert_eq!(of, [(Rule::R11, "RunAgentInput"), (Rule::R11, "SUBAGENT_STARTED")]);
-    assert!(items[0].warning().is_some(), "what there is to say about the input comes first");
-    let types: Vec<_> = items.iter().filter_map(Item::event).map(|event| event.event_type().as_str()).collect();
-    assert_eq!(types[..2], ["RUN_STARTED", "TEXT_MESSAGE_START"]);
+    let agent = WebSocketAgent::builder(&url).max_protocol_version(older::VERSION).build().unwrap();
+    let items: Vec<_> = agent.run(older::with_a_subagent(input())).await.unwrap().items().try_collect().await.unwrap();
+    older::check(&soon(told).await, &items);
 }
 
 #[tokio::test]
