@@ -12,6 +12,7 @@
 
 use std::error::Error as StdError;
 use std::io::Write;
+use std::iter::successors;
 use std::time::SystemTime;
 
 use ag_ui_stream::client::{HttpAgent, WebSocketAgent};
@@ -180,13 +181,8 @@ async fn ask(prompts: &mut Prompts, prompt: &str) -> std::io::Result<Option<Stri
 }
 
 fn complain(error: &dyn StdError) {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    eprintln!("[{}]", plain(&text));
+    let causes: Vec<_> = successors(Some(error), |&error| error.source()).map(ToString::to_string).collect();
+    eprintln!("[{}]", plain(&causes.join(": ")));
 }
 
 /// Text without what would move the cursor or change colours: it comes from elsewhere.

@@ -12,6 +12,7 @@
 
 use std::error::Error as StdError;
 use std::future::ready;
+use std::iter::successors;
 use std::time::Duration;
 
 use ag_ui_stream::client::{HttpAgent, HttpEvents};
@@ -92,12 +93,8 @@ fn clean(run: String, items: Items<HttpEvents>) -> impl Stream<Item = Item> {
     })
 }
 
+/// An error with all its causes.
 fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
+    let all: Vec<_> = successors(Some(error), |&error| error.source()).map(ToString::to_string).collect();
+    all.join(": ")
 }

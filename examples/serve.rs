@@ -54,7 +54,7 @@ async fn over_http(body: Bytes) -> Response {
 async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(|mut socket| async move {
         let Some(Ok(Message::Text(text))) = socket.recv().await else { return };
-        let (code, reason) = match RunAgentInput::from_json(text.as_bytes()) {
+        let (code, reason) = match RunAgentInput::from_json(text.as_str()) {
             Err(error) => (close_code::INVALID, error.to_string()),
             Ok((input, _)) => {
                 let mut texts = pin!(events_of(input).items().to_json());

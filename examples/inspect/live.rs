@@ -1,6 +1,7 @@
 //! An agent that is run, event by event.
 
 use std::io::Read;
+use std::iter::successors;
 use std::pin::Pin;
 
 #[cfg(feature = "record")]
@@ -167,13 +168,8 @@ fn cut_off(error: &Error<AgentError>) -> Unreadable {
 
 /// An error with all its causes.
 fn unreadable(error: &dyn std::error::Error) -> Unreadable {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        message = format!("{message}: {error}");
-        cause = error.source();
-    }
-    cannot_run(message)
+    let causes: Vec<_> = successors(Some(error), |&error| error.source()).map(ToString::to_string).collect();
+    cannot_run(causes.join(": "))
 }
 
 fn cannot_run(why: impl Into<String>) -> Unreadable {
