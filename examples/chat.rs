@@ -17,10 +17,12 @@ use std::time::SystemTime;
 
 use ag_ui_stream::client::{HttpAgent, WebSocketAgent};
 use ag_ui_stream::event::Interrupt;
+use ag_ui_stream::id::{IdGenerator, RandomIds};
+use ag_ui_stream::input::{Resume, ResumeEntry};
 use ag_ui_stream::message::{Message, UserMessage};
 use ag_ui_stream::snapshot::RunOutcome;
 use ag_ui_stream::snapshot::Snapshot;
-use ag_ui_stream::{Agent, AgentExt, Error, Event, IdGenerator, RandomIds, Resume, ResumeEntry, RunAgentInput};
+use ag_ui_stream::{Agent, AgentExt, Error, Event, RunAgentInput};
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};

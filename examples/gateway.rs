@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use ag_ui_stream::client::{HttpAgent, HttpEvents};
 use ag_ui_stream::codec::Format;
+use ag_ui_stream::combinator::Items;
 use ag_ui_stream::event::RunErrorEvent;
 use ag_ui_stream::machine::Pipeline;
-use ag_ui_stream::stream::Items;
 use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, Item, RunAgentInput};
 use axum::Router;
 use axum::body::{Body, Bytes};

@@ -19,7 +19,8 @@ use ag_ui_stream::event::{
     Interrupt, ReasoningMessageChunkEvent, RunErrorEvent, RunFinishedEvent, RunFinishedInterruptOutcome,
     RunStartedEvent, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent,
 };
-use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, PROTOCOL_VERSION, RunAgentInput};
+use ag_ui_stream::input::PROTOCOL_VERSION;
+use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, RunAgentInput};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade, close_code};

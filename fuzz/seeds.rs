@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
+use ag_ui_stream::record::{RecordStreamExt};
 use ag_ui_stream::codec::Format;
 use ag_ui_stream::{Event, EventStreamExt};
 use futures::executor::block_on;

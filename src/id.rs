@@ -359,7 +359,7 @@ ids! {
 /// Any `FnMut() -> String` is one, so that tests can count.
 ///
 /// ```
-/// use ag_ui_stream::{IdGenerator, SequentialIds};
+/// use ag_ui_stream::id::{IdGenerator, SequentialIds};
 ///
 /// let mut ids = SequentialIds::new("id-");
 /// assert_eq!(ids.next_id(), "id-1");

@@ -64,67 +64,67 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[macro_use]
-mod macros;
+mod schema;
 
+#[cfg(feature = "stream")]
+pub mod agent;
 #[cfg(any(feature = "reqwest", feature = "websocket"))]
 pub mod client;
 #[cfg(feature = "__codec")]
 pub mod codec;
+#[cfg(feature = "stream")]
+pub mod combinator;
+pub mod error;
 pub mod event;
+pub mod id;
 pub mod machine;
 pub mod message;
 #[cfg(feature = "record")]
 pub mod record;
 pub mod snapshot;
-#[cfg(feature = "stream")]
-pub mod stream;
 
-#[cfg(feature = "stream")]
-mod agent;
-mod error;
-mod id;
-mod input;
+mod event_type;
+mod excerpt;
 mod item;
+mod json;
 mod limits;
 mod log;
 mod outgoing;
-mod partial;
-mod read;
+mod raw;
 mod resume;
 mod rule;
+mod run_input;
+mod shared;
 mod version;
 mod warning;
-mod wire;
+
+/// The input of a run: what it holds, how answers to interrupts are put together, and how it is made
+/// ready for an older peer.
+pub mod input {
+    pub use crate::outgoing::Outgoing;
+    pub use crate::resume::{Resume, ResumeError};
+    pub use crate::run_input::{Context, ResumeEntry, ResumeStatus, RunAgentInput, Tool};
+    pub use crate::version::{InvalidVersion, PROTOCOL_VERSION, ProtocolVersion};
+}
 
 #[cfg(feature = "stream")]
-pub use agent::{Agent, AgentError, AgentExt, BoxError, RawEventStream, Replay, agent_fn, raw_event_stream};
-pub use error::{
-    Error, History, Limit, LimitExceeded, Malformed, Subject, SubjectKind, Truncated, TruncatedBy, Violation,
-};
+pub use agent::{Agent, AgentExt};
+#[cfg(all(feature = "stream", feature = "__format"))]
+pub use combinator::ByteStreamExt;
+#[cfg(all(feature = "stream", feature = "__codec"))]
+pub use combinator::EncodeStreamExt;
+#[cfg(feature = "stream")]
+pub use combinator::EventStreamExt;
+pub use error::Error;
 pub use event::{Event, EventType};
-pub use id::{
-    IdGenerator, InterruptId, MessageId, RandomIds, RunId, SequentialIds, SubagentRunId, ThreadId, ToolCallId,
-};
-pub use input::{Context, ResumeEntry, ResumeStatus, RunAgentInput, Tool};
-pub use item::{Indexed, Item};
+pub use input::RunAgentInput;
+pub use item::Item;
 pub use limits::Limits;
 pub use message::Message;
-pub use outgoing::Outgoing;
-pub use resume::{Resume, ResumeError};
+pub use raw::{Raw, RawEvent, RawItem};
 pub use rule::Rule;
-/// The type of a delta: text that needs no allocation while it is short. Re-exported from `smol_str`.
-#[doc(no_inline)]
-pub use smol_str::SmolStr;
 pub use snapshot::{Snapshot, Update};
-#[cfg(all(feature = "stream", feature = "__format"))]
-pub use stream::ByteStreamExt;
-#[cfg(all(feature = "stream", feature = "__codec"))]
-pub use stream::EncodeStreamExt;
-#[cfg(feature = "stream")]
-pub use stream::EventStreamExt;
-pub use version::{InvalidVersion, PROTOCOL_VERSION, ProtocolVersion};
 pub use warning::Warning;
-pub use wire::{Raw, RawEvent, RawItem};
 
 /// The README's examples, compiled and run.
 #[cfg(all(doctest, feature = "reqwest", feature = "record"))]

@@ -1,22 +1,15 @@
 //! Logging, or nothing where the feature `tracing` is off: the call sites are the same.
 
-use crate::warning::Warning;
+use crate::rule::Rule;
 
+/// A warning.
 #[cfg(feature = "tracing")]
-pub(crate) fn warn(warning: &Warning) {
-    tracing::warn!(
-        target: "ag_ui_stream",
-        rule = warning.rule.code(),
-        event = warning.event,
-        event_type = warning.event_type.as_str(),
-        path = warning.path.as_str(),
-        "{}",
-        warning.message
-    );
+pub(crate) fn warn(rule: Rule, event: u64, event_type: &str, path: &str, message: &str) {
+    tracing::warn!(target: "ag_ui_stream", rule = rule.code(), event, event_type, path, "{message}");
 }
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) fn warn(_: &Warning) {}
+pub(crate) fn warn(_: Rule, _: u64, _: &str, _: &str, _: &str) {}
 
 /// A recording that broke off while its run goes on.
 #[cfg(all(feature = "tracing", feature = "record"))]

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::input::RunAgentInput;
 use crate::limits::Limits;
 use crate::machine::upgrade_input;
 use crate::message::{Content, ContentPart, Message};
 use crate::rule::Rule;
+use crate::run_input::RunAgentInput;
 use crate::version::{PROTOCOL_VERSION, ProtocolVersion};
 use crate::warning::Warning;
 
@@ -27,7 +27,8 @@ use crate::warning::Warning;
 ///
 /// # Examples
 /// ```
-/// use ag_ui_stream::{Outgoing, Rule};
+/// use ag_ui_stream::input::Outgoing;
+/// use ag_ui_stream::Rule;
 /// use serde_json::json;
 ///
 /// let (input, warnings) = Outgoing::new().prepare_value(json!({
@@ -77,7 +78,7 @@ impl Outgoing {
     /// # Errors
     /// [`Error::Malformed`] (E5): a value that the type cannot rule out, such as null state.
     pub fn prepare(&self, input: RunAgentInput) -> Result<(RunAgentInput, Vec<Warning>), Error> {
-        let to_value = || serde_json::to_value(&input).map_err(|error| crate::input::no_input(&error.to_string()));
+        let to_value = || serde_json::to_value(&input).map_err(|error| crate::run_input::no_input(&error.to_string()));
         let (input, mut warnings) = match RunAgentInput::from_value(&to_value()?) {
             // How deep an open value may be is for the server to judge; the rest is held to the rules.
             Err(Error::LimitExceeded(_)) => {
@@ -169,7 +170,7 @@ fn outer_levels(value: &Value, depth: usize) -> Value {
 }
 
 fn warning(rule: Rule, path: String, message: String) -> Warning {
-    Warning::new(rule, 0, crate::input::NAME, path, message)
+    Warning::new(rule, 0, crate::run_input::NAME, path, message)
 }
 
 /// The type of a part, unless it is text.

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::event::Interrupt;
 use crate::id::InterruptId;
-use crate::input::{ResumeEntry, ResumeStatus};
 use crate::rule::Rule;
+use crate::run_input::{ResumeEntry, ResumeStatus};
 use crate::snapshot::{Run, RunOutcome};
 
 /// The answers to the interrupts of a run, for the [`resume`](crate::RunAgentInput::resume) of the
@@ -27,7 +27,7 @@ use crate::snapshot::{Run, RunOutcome};
 /// use std::time::SystemTime;
 ///
 /// use ag_ui_stream::event::Interrupt;
-/// use ag_ui_stream::{Resume, ResumeError};
+/// use ag_ui_stream::input::{Resume, ResumeError};
 /// use serde_json::json;
 ///
 /// let interrupts = [Interrupt::new("deploy", "approval"), Interrupt::new("notify", "approval")];

@@ -37,12 +37,12 @@ fn numerically(a: &str, b: &str) -> Ordering {
 ///
 /// # Examples
 /// ```
-/// use ag_ui_stream::ProtocolVersion;
+/// use ag_ui_stream::input::ProtocolVersion;
 ///
 /// let peer: ProtocolVersion = "0.0.57".parse()?;
 /// assert!(peer < ProtocolVersion::CURRENT);
 /// assert_eq!("1.0".parse(), Ok(ProtocolVersion::CURRENT));
-/// # Ok::<(), ag_ui_stream::InvalidVersion>(())
+/// # Ok::<(), ag_ui_stream::input::InvalidVersion>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProtocolVersion {

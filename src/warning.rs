@@ -29,9 +29,9 @@ impl Warning {
     /// the JSON pointer names.
     #[must_use]
     pub fn new(rule: Rule, event: u64, event_type: &str, path: impl Into<String>, message: impl Into<String>) -> Self {
-        let event_type = crate::wire::excerpt(event_type, 80).into_owned();
+        let event_type = crate::excerpt::excerpt(event_type, 80).into_owned();
         let warning = Self { rule, event, event_type, path: path.into(), message: message.into() };
-        crate::log::warn(&warning);
+        crate::log::warn(rule, event, &warning.event_type, &warning.path, &warning.message);
         warning
     }
 }

@@ -4,12 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ag_ui_stream::agent::{AgentError, BoxError, RawEventStream, Replay, agent_fn, raw_event_stream};
 use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageChunkEvent};
 use ag_ui_stream::message::{Message, UserMessage};
-use ag_ui_stream::{
-    Agent, AgentError, AgentExt, BoxError, Error, Event, EventStreamExt, Raw, RawEventStream, RawItem, Replay, Rule,
-    RunAgentInput, agent_fn, raw_event_stream,
-};
+use ag_ui_stream::{Agent, AgentExt, Error, Event, EventStreamExt, Raw, RawItem, Rule, RunAgentInput};
 #[cfg(feature = "sse")]
 use ag_ui_stream::{ByteStreamExt, Item, codec::SseDecoder};
 use futures::{StreamExt, TryStreamExt, stream};

@@ -5,17 +5,17 @@ use std::fmt::Debug;
 use std::marker::PhantomPinned;
 use std::rc::Rc;
 
+use ag_ui_stream::agent::{AgentError, RawEventStream, Replay};
+use ag_ui_stream::combinator::{
+    Assemble, Compat, Enforce, Events, Expand, Items, ReuniteError, Reunited, Snapshots, SplitEvents, SplitSnapshots,
+    Through, Updates, Verify,
+};
+use ag_ui_stream::machine::Indexed;
 use ag_ui_stream::machine::{
     Assembler, Enforcer, EventPipeline, Expander, Pipeline, PipelineBuilder, Strictness, Verifier,
 };
 use ag_ui_stream::snapshot::{Changed, Snapshot, Update};
-use ag_ui_stream::stream::{
-    Assemble, Compat, Enforce, Events, Expand, Items, ReuniteError, Reunited, Snapshots, SplitEvents, SplitSnapshots,
-    Through, Updates, Verify,
-};
-use ag_ui_stream::{
-    Agent, AgentError, Error, Event, EventStreamExt, Indexed, Item, Raw, RawEventStream, RawItem, Replay,
-};
+use ag_ui_stream::{Agent, Error, Event, EventStreamExt, Item, Raw, RawItem};
 use futures::stream::{self, FusedStream, Iter};
 
 /// Asserts that a type has all of these.

@@ -3,9 +3,10 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
+use ag_ui_stream::error::{History, Subject, SubjectKind, Violation};
 use ag_ui_stream::event::TextMessageChunkEvent;
 use ag_ui_stream::machine::{Enforcer, Expander, Verifier};
-use ag_ui_stream::{Error, Event, EventType, History, Item, Rule, Subject, SubjectKind, Violation, Warning};
+use ag_ui_stream::{Error, Event, EventType, Item, Rule, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -13,11 +13,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use ag_ui_stream::codec::{Decoder, Encoder, Format, JsonEncoder, JsonLinesDecoder, ProtobufDecoder, SseDecoder};
+use ag_ui_stream::combinator::{Decode, Encode, KeepAlive, Pieces, ToJson, pieces};
+use ag_ui_stream::error::TruncatedBy;
+use ag_ui_stream::machine::Indexed;
 use ag_ui_stream::machine::Machine;
-use ag_ui_stream::stream::{Decode, Encode, KeepAlive, Pieces, ToJson, pieces};
-use ag_ui_stream::{
-    ByteStreamExt, EncodeStreamExt, Error, Event, EventStreamExt, Indexed, Item, Limits, RawItem, Rule, TruncatedBy,
-};
+use ag_ui_stream::{ByteStreamExt, EncodeStreamExt, Error, Event, EventStreamExt, Item, Limits, RawItem, Rule};
 use futures::executor::block_on;
 use futures::stream::{self, FusedStream, Stream};
 use futures::{StreamExt, TryStreamExt};

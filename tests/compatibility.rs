@@ -3,8 +3,9 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
+use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::machine::{Compat, Enforcer, Expander, Verifier};
-use ag_ui_stream::{Error, Event, Item, Limits, Raw, RawEvent, RawItem, Rule, SequentialIds, Warning};
+use ag_ui_stream::{Error, Event, Item, Limits, Raw, RawEvent, RawItem, Rule, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use ag_ui_stream::id::SequentialIds;
+use ag_ui_stream::input::{Outgoing, ProtocolVersion};
 use ag_ui_stream::machine::{Downgrade, EventPipeline, Pipeline, Strictness};
 use ag_ui_stream::snapshot::{RunOutcome, Snapshot};
-use ag_ui_stream::{Error, Event, EventType, Message, Outgoing, ProtocolVersion, Rule, SequentialIds, Warning};
+use ag_ui_stream::{Error, Event, EventType, Message, Rule, Warning};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

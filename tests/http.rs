@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 use ag_ui_stream::client::{
     AbortHandle, HttpAgent, HttpAgentBuilder, HttpError, HttpEvents, HttpOptions, ResponseExt, reqwest,
 };
+use ag_ui_stream::error::{Limit, LimitExceeded, Truncated, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
-use ag_ui_stream::{
-    Agent, AgentExt, Error, EventStreamExt, Limit, LimitExceeded, Limits, RawItem, Rule, RunAgentInput, Truncated,
-    TruncatedBy,
-};
+use ag_ui_stream::{Agent, AgentExt, Error, EventStreamExt, Limits, RawItem, Rule, RunAgentInput};
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use ag_ui_stream::client::{HttpAgent, HttpError, reqwest};
 use ag_ui_stream::codec::Format;
+use ag_ui_stream::input::{Outgoing, ProtocolVersion};
 use ag_ui_stream::message::{Message, UserMessage};
-use ag_ui_stream::{
-    Agent, AgentExt, EncodeStreamExt, Event, EventStreamExt, Item, Outgoing, ProtocolVersion, Rule, RunAgentInput,
-};
+use ag_ui_stream::record::RecordStreamExt;
+use ag_ui_stream::{Agent, AgentExt, EncodeStreamExt, Event, EventStreamExt, Item, Rule, RunAgentInput};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -63,7 +63,7 @@ fn asked() -> Vec<Message> {
 
 /// What the events come to when no network is involved.
 async fn expected() -> (Value, Value) {
-    let agent = ag_ui_stream::Replay::new(events());
+    let agent = ag_ui_stream::agent::Replay::new(events());
     conversation(&agent).await
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use ag_ui_stream::{Outgoing, ProtocolVersion};
+use ag_ui_stream::input::{Outgoing, ProtocolVersion};
 use serde_json::{Value, json};
 
 mod support {

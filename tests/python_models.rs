@@ -8,7 +8,8 @@
 use std::collections::BTreeSet;
 
 use ag_ui_stream::codec::{Format, SseDecoder};
-use ag_ui_stream::{Event, EventType, Outgoing, Raw, RawItem};
+use ag_ui_stream::input::Outgoing;
+use ag_ui_stream::{Event, EventType, Raw, RawItem};
 use serde_json::{Value, json};
 
 mod support {

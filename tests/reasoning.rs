@@ -5,8 +5,9 @@
 
 mod support;
 
+use ag_ui_stream::Rule;
+use ag_ui_stream::error::SubjectKind;
 use ag_ui_stream::snapshot::ItemStatus;
-use ag_ui_stream::{Rule, SubjectKind};
 use serde_json::{Value, json};
 use support::assembled::*;
 use support::*;

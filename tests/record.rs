@@ -12,11 +12,14 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use ag_ui_stream::agent::{AgentError, RawEventStream, Replay, agent_fn};
+use ag_ui_stream::combinator::pieces;
+use ag_ui_stream::error::TruncatedBy;
+use ag_ui_stream::machine::Indexed;
 use ag_ui_stream::record::{Record, RecordAgent, RecordedError, RecordingFailed, Replayed, Timing};
-use ag_ui_stream::stream::pieces;
+use ag_ui_stream::record::{RecordAgentExt, RecordStreamExt};
 use ag_ui_stream::{
-    Agent, AgentError, AgentExt, ByteStreamExt, Error, Event, EventStreamExt, Indexed, Item, Limits, Raw,
-    RawEventStream, RawItem, Replay, RunAgentInput, TruncatedBy, agent_fn,
+    Agent, AgentExt, ByteStreamExt, Error, Event, EventStreamExt, Item, Limits, Raw, RawItem, RunAgentInput,
 };
 use futures::stream::{self, FusedStream};
 use futures::{FutureExt, Stream, StreamExt, TryStreamExt};

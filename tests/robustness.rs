@@ -53,7 +53,7 @@ fn damaged() -> impl Strategy<Value = Vec<Vec<u8>>> {
 fn verdicts<R: RawEvent>(events: impl Iterator<Item = R>) -> Vec<(Vec<String>, Option<Error>)> {
     events
         .map(|event| {
-            let mut pipeline = Pipeline::builder().ids(ag_ui_stream::SequentialIds::new("id-")).build();
+            let mut pipeline = Pipeline::builder().ids(ag_ui_stream::id::SequentialIds::new("id-")).build();
             pipeline.push(r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#).unwrap();
             let error = pipeline.push(event).err();
             let out = std::iter::from_fn(|| pipeline.pop()).map(|update| format!("{:?}", update.item())).collect();

@@ -5,9 +5,11 @@
 
 use std::borrow::Cow;
 
+use ag_ui_stream::id::MessageId;
+use ag_ui_stream::input::{Outgoing, ProtocolVersion};
 use ag_ui_stream::machine::Downgrade;
 use ag_ui_stream::message::{Message, TextPart, UserMessage};
-use ag_ui_stream::{Error, Event, MessageId, Outgoing, ProtocolVersion, Raw, RawItem, Rule, RunAgentInput, Warning};
+use ag_ui_stream::{Error, Event, Raw, RawItem, Rule, RunAgentInput, Warning};
 use serde_json::{Value, json};
 
 fn version(text: &str) -> ProtocolVersion {

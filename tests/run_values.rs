@@ -5,7 +5,7 @@
 
 mod support;
 
-use ag_ui_stream::SubjectKind;
+use ag_ui_stream::error::SubjectKind;
 use ag_ui_stream::event::{SubagentFinishedOutcome, TokenUsage};
 use ag_ui_stream::machine::{Cut, Machine, Pipeline};
 use ag_ui_stream::snapshot::{ItemStatus, Run, RunOutcome, SubagentStatus};

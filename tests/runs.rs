@@ -5,11 +5,10 @@
 
 mod support;
 
+use ag_ui_stream::error::{History, Subject, SubjectKind, Truncated, TruncatedBy, Violation};
+use ag_ui_stream::input::PROTOCOL_VERSION;
 use ag_ui_stream::machine::{Enforcer, Expander, Pipeline, Strictness, Verifier};
-use ag_ui_stream::{
-    Error, Event, EventType, History, Item, PROTOCOL_VERSION, Rule, Subject, SubjectKind, Truncated, TruncatedBy,
-    Violation, Warning,
-};
+use ag_ui_stream::{Error, Event, EventType, Item, Rule, Warning};
 use serde_json::{Value, json};
 use support::verified::*;
 use support::*;

@@ -6,12 +6,12 @@ mod support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use ag_ui_stream::combinator::{SplitEvents, SplitSnapshots, split, split_with_capacity};
 use ag_ui_stream::event::{
     CustomEvent, RunFinishedEvent, RunStartedEvent, StateSnapshotEvent, TextMessageContentEvent, TextMessageEndEvent,
     TextMessageStartEvent, ToolCallResultEvent,
 };
 use ag_ui_stream::message::Content;
-use ag_ui_stream::stream::{SplitEvents, SplitSnapshots, split, split_with_capacity};
 use ag_ui_stream::{Error, Event, EventStreamExt};
 use futures::stream::FusedStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use support::{Broken, Remote, Script, Step, gives, script};
 use tokio_test::{assert_pending, assert_ready, task};
 
-type Source = ag_ui_stream::stream::Assemble<Script<Event>>;
+type Source = ag_ui_stream::combinator::Assemble<Script<Event>>;
 type Halves = (
     task::Spawn<SplitEvents<Source, std::convert::Infallible>>,
     task::Spawn<SplitSnapshots<Source, std::convert::Infallible>>,

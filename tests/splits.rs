@@ -18,11 +18,14 @@ use std::pin::{Pin, pin};
 use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker, ready};
 
+use ag_ui_stream::agent::BoxError;
 use ag_ui_stream::codec::{Decoder, Format};
+use ag_ui_stream::combinator::pieces;
+use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::machine::EventPipeline;
+use ag_ui_stream::record::RecordStreamExt;
 use ag_ui_stream::record::Timing;
-use ag_ui_stream::stream::pieces;
-use ag_ui_stream::{BoxError, ByteStreamExt, Error, Event, EventStreamExt, Item, Raw, RawItem, SequentialIds};
+use ag_ui_stream::{ByteStreamExt, Error, Event, EventStreamExt, Item, Raw, RawItem};
 use futures::executor::block_on;
 use futures::future::Either;
 use futures::{Stream, StreamExt, TryStreamExt, stream};

@@ -5,8 +5,9 @@
 
 mod support;
 
+use ag_ui_stream::error::{History, SubjectKind, Violation};
 use ag_ui_stream::machine::{Expander, Verifier};
-use ag_ui_stream::{EventType, History, Rule, SubjectKind, Violation};
+use ag_ui_stream::{EventType, Rule};
 use serde_json::{Value, json};
 use support::verified::*;
 use support::*;

@@ -6,7 +6,8 @@
 
 mod support;
 
-use ag_ui_stream::{Error, Rule, Subject, SubjectKind};
+use ag_ui_stream::error::{Subject, SubjectKind};
+use ag_ui_stream::{Error, Rule};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ag_ui_stream::agent::BoxError;
 use ag_ui_stream::client::tokio_tungstenite::{
     WebSocketStream, accept_async, accept_hdr_async, client_async, connect_async,
 };
@@ -15,11 +16,9 @@ use ag_ui_stream::client::{
     AbortHandle, WebSocketAgent, WebSocketAgentBuilder, WebSocketConnection, WebSocketError, WebSocketEvents,
     WebSocketExt, WebSocketOptions,
 };
+use ag_ui_stream::error::{Limit, LimitExceeded, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, UserMessage};
-use ag_ui_stream::{
-    Agent, AgentExt, BoxError, EncodeStreamExt, Error, EventStreamExt, Limit, LimitExceeded, Limits, Rule,
-    RunAgentInput, TruncatedBy,
-};
+use ag_ui_stream::{Agent, AgentExt, EncodeStreamExt, Error, EventStreamExt, Limits, Rule, RunAgentInput};
 use futures::stream::{self, FusedStream};
 use futures::{Sink, SinkExt, Stream, StreamExt, TryStreamExt};
 use serde_json::{Value, json};

@@ -3,7 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
-use ag_ui_stream::{Error, History, Rule, Subject, SubjectKind, TruncatedBy, Warning};
+use ag_ui_stream::error::{History, Subject, SubjectKind, TruncatedBy};
+use ag_ui_stream::{Error, Rule, Warning};
 use anstyle::{AnsiColor, Style};
 
 use crate::input::split_value;

@@ -20,7 +20,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use ag_ui_stream::{Limits, TruncatedBy};
+use ag_ui_stream::Limits;
+use ag_ui_stream::error::TruncatedBy;
 
 /// An input that cannot be read: exit code 2.
 #[derive(Debug)]

@@ -7,9 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use ag_ui_stream::event::{MessagesSnapshotEvent, RunFinishedEvent, RunFinishedOutcome, TextMessageStartEvent};
+use ag_ui_stream::id::{MessageId, SubagentRunId, ToolCallId};
 use ag_ui_stream::machine::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Recovery, Verifier};
 use ag_ui_stream::snapshot::{ItemStatus, Run, Snapshot, Text, Update};
-use ag_ui_stream::{Error, Event, EventType, Item, Message, MessageId, Rule, SubagentRunId, ToolCallId, Warning};
+use ag_ui_stream::{Error, Event, EventType, Item, Message, Rule, Warning};
 use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Level, locate};

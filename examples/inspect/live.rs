@@ -4,11 +4,13 @@ use std::io::Read;
 use std::iter::successors;
 use std::pin::Pin;
 
-#[cfg(feature = "record")]
-use ag_ui_stream::AgentExt;
+use ag_ui_stream::agent::{AgentError, RawEventStream};
 use ag_ui_stream::client::{HttpAgent, HttpError};
+use ag_ui_stream::id::{IdGenerator, RandomIds};
 use ag_ui_stream::message::UserMessage;
-use ag_ui_stream::{Agent, AgentError, Error, IdGenerator, RandomIds, Raw, RawEventStream, RawItem, RunAgentInput};
+#[cfg(feature = "record")]
+use ag_ui_stream::record::RecordAgentExt;
+use ag_ui_stream::{Agent, Error, Raw, RawItem, RunAgentInput};
 use futures::TryStreamExt;
 use tokio::runtime::Runtime;
 use tokio::signal::ctrl_c;

@@ -7,9 +7,10 @@ use ag_ui_stream::event::{
     ActivityDeltaEvent, ActivitySnapshotEvent, MessagesSnapshotEvent, ReasoningEncryptedValueSubtype, RunErrorEvent,
     RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, SubagentFinishedOutcome, SubagentStartedEvent, TokenUsage,
 };
+use ag_ui_stream::id::SubagentRunId;
 use ag_ui_stream::message::{Content, ContentPart, Role};
 use ag_ui_stream::snapshot::{Run, RunOutcome, Snapshot, Update};
-use ag_ui_stream::{Event, Message, SubagentRunId, Warning};
+use ag_ui_stream::{Event, Message, Warning};
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 

@@ -3,8 +3,9 @@
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use ag_ui_stream::event::{Interrupt, TokenUsage};
+use ag_ui_stream::id::ToolCallId;
 use ag_ui_stream::snapshot::{Messages, Run, RunOutcome, Snapshot, Subagent, SubagentStatus};
-use ag_ui_stream::{Error, ToolCallId, Warning};
+use ag_ui_stream::{Error, Warning};
 use serde::Serialize;
 use serde::ser::SerializeSeq;
 use serde_json::Value;

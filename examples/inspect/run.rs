@@ -2,9 +2,10 @@
 
 use std::io;
 
+use ag_ui_stream::error::{Truncated, TruncatedBy};
 use ag_ui_stream::machine::{EventPipeline, Pipeline, PipelineBuilder, Strictness};
 use ag_ui_stream::snapshot::Update;
-use ag_ui_stream::{Error, Event, Item, Limits, Message, Truncated, TruncatedBy};
+use ag_ui_stream::{Error, Event, Item, Limits, Message};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::iter;
 
+use ag_ui_stream::record::{RecordStreamExt};
 use ag_ui_stream::codec::{Decoder, Format};
 use ag_ui_stream::record::Timing;
 use ag_ui_stream::{AgentError, ByteStreamExt, Error, Limits, Raw, RawItem};

@@ -2,8 +2,8 @@
 
 use crate::agent::BoxError;
 use crate::error::{Error, Malformed};
-use crate::input::RunAgentInput;
 use crate::outgoing::Outgoing;
+use crate::run_input::RunAgentInput;
 use crate::warning::Warning;
 
 /// Why an input is not sent.

@@ -166,7 +166,7 @@ impl fmt::Display for HttpError {
             HttpError::ContentType { status, content_type, excerpt } => {
                 match content_type {
                     Some(found) => {
-                        write!(f, "T1a: the server answered {status} with {:?}", crate::wire::excerpt(found, 80))?;
+                        write!(f, "T1a: the server answered {status} with {:?}", crate::excerpt::excerpt(found, 80))?;
                     }
                     None => write!(f, "T1a: the server answered {status} without a content type")?,
                 }
@@ -174,7 +174,7 @@ impl fmt::Display for HttpError {
                 write_excerpt(f, excerpt)
             }
             HttpError::ContentEncoding { encoding } => {
-                write!(f, "the answer is compressed ({:?}), and was not to be", crate::wire::excerpt(encoding, 80))
+                write!(f, "the answer is compressed ({:?}), and was not to be", crate::excerpt::excerpt(encoding, 80))
             }
             HttpError::Body(_) => f.write_str("R8: truncated: the body failed"),
             HttpError::NoBytes(limit) => write!(f, "R8: truncated: no byte came for {limit:?}"),

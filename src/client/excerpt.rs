@@ -30,7 +30,7 @@ pub(super) fn cut(bytes: &[u8]) -> String {
 pub(super) fn write_excerpt(f: &mut fmt::Formatter<'_>, excerpt: &str) -> fmt::Result {
     match excerpt.trim() {
         "" => Ok(()),
-        excerpt => write!(f, ": {:?}", crate::wire::excerpt(excerpt, 200)),
+        excerpt => write!(f, ": {:?}", crate::excerpt::excerpt(excerpt, 200)),
     }
 }
 

@@ -12,12 +12,12 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::AbortHandle;
+use crate::combinator::Idle;
 use crate::error::Error;
 use crate::machine::Downgrade;
-use crate::stream::Idle;
+use crate::raw::RawItem;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
-use crate::wire::RawItem;
 
 /// When a deadline is; `None` also where the clock ends before.
 pub(super) fn until(limit: Option<Duration>) -> Option<(Instant, Duration)> {

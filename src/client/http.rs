@@ -16,9 +16,9 @@ use super::headers::Headers;
 use super::{AbortHandle, HttpError, HttpEvents, HttpOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
 use crate::codec::Format;
-use crate::input::RunAgentInput;
 use crate::machine::Downgrade;
 use crate::outgoing::Outgoing;
+use crate::run_input::RunAgentInput;
 use crate::version::ProtocolVersion;
 
 /// What changes a request before it is sent.

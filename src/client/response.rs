@@ -16,12 +16,12 @@ use super::excerpt::{MAX_EXCERPT, cut};
 use super::guard::{Guarded, until};
 use super::{AbortHandle, HttpError};
 use crate::codec::{Decoder, Format, SseDecoder};
+use crate::combinator::{Decode, Idle};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::machine::Downgrade;
-use crate::stream::{Decode, Idle};
+use crate::raw::RawItem;
 use crate::warning::Warning;
-use crate::wire::RawItem;
 
 /// How long to wait for it.
 const EXCERPT_PATIENCE: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use super::SseDecoder;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::machine::Machine;
-use crate::wire::RawItem;
+use crate::raw::RawItem;
 
 /// One of the decoders.
 ///

@@ -4,7 +4,7 @@ use super::Ready;
 use super::whole::Completeness;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::wire::{Raw, RawItem};
+use crate::raw::{Raw, RawItem};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 

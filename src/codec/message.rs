@@ -8,8 +8,8 @@ use super::Ready;
 use crate::error::{Error, Malformed};
 use crate::limits::Limits;
 use crate::machine::Machine;
+use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
-use crate::wire::{Raw, RawItem};
 
 /// What one message holds.
 #[derive(Debug)]

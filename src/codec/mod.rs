@@ -19,11 +19,11 @@ use std::collections::VecDeque;
 use crate::error::{Error, Limit, LimitExceeded};
 #[cfg(feature = "__format")]
 use crate::error::{Truncated, TruncatedBy};
+use crate::raw::{Raw, RawItem};
 #[cfg(any(feature = "sse", feature = "protobuf"))]
 use crate::rule::Rule;
 #[cfg(any(feature = "sse", feature = "protobuf"))]
 use crate::warning::Warning;
-use crate::wire::{Raw, RawItem};
 
 /// What every decoder of bytes has beside its format: its calls, around `take`, `held` and `end`.
 #[cfg(feature = "__format")]
@@ -63,7 +63,7 @@ macro_rules! decoder {
             }
 
             /// How many outputs are ready.
-            pub(super) fn waiting(&self) -> usize {
+            pub(crate) fn waiting(&self) -> usize {
                 self.ready.items.len()
             }
 
@@ -88,14 +88,14 @@ mod encode;
 #[cfg(feature = "__format")]
 mod format;
 mod json;
+#[cfg(feature = "record")]
+mod json_array;
 #[cfg(feature = "json-lines")]
 mod json_lines;
 #[cfg(feature = "websocket")]
 mod message;
 #[cfg(feature = "protobuf")]
 mod protobuf;
-#[cfg(feature = "record")]
-pub(crate) mod recording;
 #[cfg(feature = "sse")]
 mod sse;
 #[cfg(any(feature = "sse", feature = "json-lines"))]
@@ -108,6 +108,8 @@ pub use encode::Encoder;
 #[cfg(feature = "__format")]
 pub use format::Format;
 pub use json::JsonEncoder;
+#[cfg(feature = "record")]
+pub(crate) use json_array::ArrayDecoder;
 #[cfg(feature = "json-lines")]
 pub use json_lines::JsonLinesDecoder;
 #[cfg(feature = "websocket")]
@@ -159,12 +161,12 @@ impl Ready {
 
 /// What the tests of the decoders share.
 #[cfg(test)]
-mod testing {
+pub(crate) mod testing {
     use super::*;
     use crate::machine::Machine;
 
     /// Everything that a decoder gives for these pieces, and how it ends.
-    pub(super) fn run_in_pieces<'a, M>(
+    pub(crate) fn run_in_pieces<'a, M>(
         mut decoder: M,
         pieces: impl IntoIterator<Item = &'a [u8]>,
     ) -> (Vec<RawItem>, Option<Error>)
@@ -184,14 +186,14 @@ mod testing {
         (items, finished.err())
     }
 
-    pub(super) fn run<'a, M>(decoder: M, bytes: &'a [u8]) -> (Vec<RawItem>, Option<Error>)
+    pub(crate) fn run<'a, M>(decoder: M, bytes: &'a [u8]) -> (Vec<RawItem>, Option<Error>)
     where
         M: Machine<&'a [u8], Output = RawItem>,
     {
         run_in_pieces(decoder, [bytes])
     }
 
-    pub(super) fn texts(items: &[RawItem]) -> Vec<String> {
+    pub(crate) fn texts(items: &[RawItem]) -> Vec<String> {
         items
             .iter()
             .map(|item| match item {
@@ -202,7 +204,7 @@ mod testing {
     }
 
     /// The bytes cut at these places.
-    pub(super) fn cut<'a>(bytes: &'a [u8], at: &[proptest::sample::Index]) -> Vec<&'a [u8]> {
+    pub(crate) fn cut<'a>(bytes: &'a [u8], at: &[proptest::sample::Index]) -> Vec<&'a [u8]> {
         let mut at: Vec<_> = at.iter().map(|at| at.index(bytes.len() + 1)).collect();
         at.push(bytes.len());
         at.sort_unstable();

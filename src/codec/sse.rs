@@ -5,8 +5,8 @@ use super::Ready;
 use super::whole::Completeness;
 use crate::error::Error;
 use crate::limits::Limits;
+use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
-use crate::wire::{Raw, RawItem};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 const DATA: &[u8] = b"data";

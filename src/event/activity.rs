@@ -1,5 +1,6 @@
 //! Activity: <https://docs.ag-ui.com/spec/1.0/events/activity>.
 
+use super::BaseEvent;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};

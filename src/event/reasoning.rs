@@ -1,5 +1,6 @@
 //! Reasoning: <https://docs.ag-ui.com/spec/1.0/events/reasoning>.
 
+use super::BaseEvent;
 use std::sync::Arc;
 
 use smol_str::SmolStr;

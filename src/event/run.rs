@@ -1,14 +1,15 @@
 //! Runs: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
 
+use super::BaseEvent;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::Metadata;
 use crate::id::{InterruptId, RunId, ThreadId, ToolCallId};
-use crate::input::RunAgentInput;
-use crate::wire::decode::{Context, Decode, Decoded};
-use crate::wire::node::Node;
+use crate::json::node::Node;
+use crate::run_input::RunAgentInput;
+use crate::schema::decode::{Context, Decode, Decoded};
 
 object! {
     /// A run begins (rules R1, R2, R6).
@@ -146,7 +147,7 @@ impl Decode for Interrupts {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         match node {
             Node::Array(elements) if elements.is_empty() => {
-                Err(cx.fault(crate::Rule::E5, cx.path(), "at least one interrupt", "an empty array".into()))
+                Err(cx.fault(crate::rule::Rule::E5, cx.path(), "at least one interrupt", "an empty array".into()))
             }
             _ => cx.list(node).map(Self),
         }

@@ -1,5 +1,6 @@
 //! Events outside the protocol's own vocabulary: <https://docs.ag-ui.com/spec/1.0/events/passthrough>.
 
+use super::BaseEvent;
 use std::sync::Arc;
 
 use serde_json::Value;

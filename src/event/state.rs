@@ -1,5 +1,6 @@
 //! State and the conversation as a whole: <https://docs.ag-ui.com/spec/1.0/events/state>.
 
+use super::BaseEvent;
 use std::collections::BTreeMap;
 
 use json_patch::jsonptr::PointerBuf;
@@ -10,10 +11,10 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::json::node::Node;
 use crate::message::Message;
 use crate::rule::Rule;
-use crate::wire::decode::{Context, Decode, Decoded, Faults, Reject};
-use crate::wire::node::Node;
+use crate::schema::decode::{Context, Decode, Decoded, Faults, Reject};
 
 object! {
     /// Replaces the state (rule A6).
@@ -69,7 +70,7 @@ impl JsonPatch {
     /// Reads a patch from a JSON array; `None` where an operation is malformed or unknown.
     #[must_use]
     pub fn from_value(value: &Value) -> Option<Self> {
-        let node = Node::from_value(value, crate::Limits::CEILING_DEPTH)?;
+        let node = Node::from_value(value, crate::limits::Limits::CEILING_DEPTH)?;
         let mut cx = Context::default();
         let patch = Self::decode(&node, &mut cx).ok()?;
         cx.removed.is_empty().then_some(patch)

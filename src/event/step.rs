@@ -1,5 +1,6 @@
 //! Steps: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
 
+use super::BaseEvent;
 use std::sync::Arc;
 
 object! {

@@ -1,5 +1,6 @@
 //! Subagents: <https://docs.ag-ui.com/spec/1.0/events/subagents>.
 
+use super::BaseEvent;
 use std::sync::Arc;
 
 use crate::id::{InterruptId, MessageId, SubagentRunId, ToolCallId};

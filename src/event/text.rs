@@ -1,5 +1,6 @@
 //! Text messages: <https://docs.ag-ui.com/spec/1.0/events/text-messages>.
 
+use super::BaseEvent;
 use std::sync::Arc;
 
 use smol_str::SmolStr;

@@ -1,5 +1,6 @@
 //! Tool calls: <https://docs.ag-ui.com/spec/1.0/events/tool-calls>.
 
+use super::BaseEvent;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -7,9 +8,9 @@ use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
 use crate::id::{MessageId, ToolCallId};
+use crate::json::node::Node;
 use crate::message::Content;
-use crate::wire::decode::{Context, Decode, Decoded};
-use crate::wire::node::Node;
+use crate::schema::decode::{Context, Decode, Decoded};
 
 object! {
     /// Opens a tool call, or opens a closed one again.

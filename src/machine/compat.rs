@@ -6,13 +6,14 @@ use std::collections::{HashSet, VecDeque};
 
 use super::Machine;
 use crate::error::Error;
+use crate::excerpt::excerpt;
 use crate::id::{IdGenerator, RandomIds};
+use crate::json::node::Node;
+use crate::json::string::Str;
 use crate::limits::Limits;
+use crate::raw::{Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::warning::Warning;
-use crate::wire::excerpt;
-use crate::wire::node::{Node, Str};
-use crate::wire::raw::{Owned, Raw, RawEvent, RawItem};
 
 /// Translates what older producers still send into what AG-UI 1.0 describes (rules B1 to B3).
 ///
@@ -42,7 +43,8 @@ use crate::wire::raw::{Owned, Raw, RawEvent, RawItem};
 /// # Examples
 /// ```
 /// use ag_ui_stream::machine::Compat;
-/// use ag_ui_stream::{Raw, RawItem, Rule, SequentialIds};
+/// use ag_ui_stream::id::SequentialIds;
+/// use ag_ui_stream::{Raw, RawItem, Rule};
 ///
 /// let mut compat = Compat::new().with_ids(SequentialIds::new("thought-"));
 /// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#)?;

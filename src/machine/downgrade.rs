@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use super::Machine;
 use super::compat::{Members, get_mut, has_escaped_letters, remove, string};
 use crate::error::Error;
+use crate::json::node::Node;
 use crate::limits::Limits;
+use crate::raw::Owned;
+use crate::raw::{Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
-use crate::wire::node::Node;
-use crate::wire::raw::Owned;
-use crate::wire::{Raw, RawEvent, RawItem};
 
 /// Holds a producer to the version of the protocol that it is known to speak: takes raw events, gives
 /// raw events without what came after that version, for [`compat`](crate::machine::Compat) or any
@@ -21,7 +21,7 @@ use crate::wire::{Raw, RawEvent, RawItem};
 /// dropped, each with a warning, and the `subagentRunId` of everything else is removed. A producer of
 /// a later version passes through unchanged, as does what is malformed.
 ///
-/// The other half is [`Outgoing`](crate::Outgoing), what such a peer is sent.
+/// The other half is [`Outgoing`](crate::input::Outgoing), what such a peer is sent.
 ///
 /// # Errors
 /// None.

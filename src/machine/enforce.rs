@@ -7,15 +7,17 @@ use serde_json::Value;
 use super::Machine;
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::{Event, EventType};
+use crate::event::{fast, open};
+use crate::excerpt::excerpt;
 use crate::id::Interner;
 use crate::item::{Halves, Indexed, Item};
+use crate::json::node::Node;
+use crate::json::string::Lone;
 use crate::limits::Limits;
+use crate::raw::{Body, RawEvent};
 use crate::rule::Rule;
+use crate::schema::decode::{Context, Reject};
 use crate::warning::Warning;
-use crate::wire::decode::{Context, Reject};
-use crate::wire::node::{Lone, Node};
-use crate::wire::raw::{Body, RawEvent};
-use crate::wire::{excerpt, fast, open};
 
 /// Reads raw events and holds them to the schema: what is unknown is removed with a warning, what
 /// is malformed is fatal (rules E1 to E11).

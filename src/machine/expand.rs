@@ -28,9 +28,9 @@ use crate::event::{
 };
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
 use crate::item::{Halves, Indexed, Item};
+use crate::json::scan::join;
 use crate::rule::Rule;
 use crate::warning::Warning;
-use crate::wire::scan::join;
 
 /// Expands chunks into START, CONTENT and END (rules C1 to C11), and joins the halves of
 /// surrogate pairs that a producer cut between two deltas (rule E11).
@@ -841,7 +841,7 @@ fn violation(
 }
 
 fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
-    crate::wire::excerpt(text, 80)
+    crate::excerpt::excerpt(text, 80)
 }
 
 #[cfg(test)]

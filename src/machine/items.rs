@@ -18,10 +18,10 @@ use crate::event::{
     Event, EventType, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, SubagentStartedEvent,
     ToolCallStartEvent,
 };
+use crate::excerpt::excerpt;
 use crate::id::{MessageId, SubagentRunId, ToolCallId};
 use crate::message::{Message, Role};
 use crate::rule::Rule;
-use crate::wire::excerpt;
 
 /// The event that is being judged, as an error names it.
 #[derive(Clone, Copy, Debug)]

@@ -20,8 +20,8 @@
 
 use crate::error::Error;
 use crate::item::Item;
+use crate::raw::{RawEvent, RawItem};
 use crate::snapshot::Update;
-use crate::wire::raw::{RawEvent, RawItem};
 
 mod assemble;
 mod compat;
@@ -35,6 +35,7 @@ mod pipeline;
 mod table;
 mod verify;
 
+pub use crate::item::Indexed;
 pub use assemble::Assembler;
 pub use compat::Compat;
 pub(crate) use compat::upgrade_input;

@@ -10,22 +10,23 @@ use super::items::Place;
 use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
 use crate::error::Error;
 use crate::event::EventType;
+use crate::event::fast::{Fields, TextContent};
 use crate::id::IdGenerator;
-use crate::input::RunAgentInput;
 use crate::item::{Indexed, Item};
 use crate::limits::Limits;
 use crate::message::Message;
+use crate::raw::{Body, Raw, RawEvent, RawItem};
+use crate::run_input::RunAgentInput;
 use crate::snapshot::run::RunOutcome;
 use crate::snapshot::{Snapshot, Update};
 use crate::warning::Warning;
-use crate::wire::fast::{Fields, TextContent};
-use crate::wire::raw::{Body, Raw, RawEvent, RawItem};
 
 /// How a pipeline is made, where the defaults will not do.
 ///
 /// ```
 /// use ag_ui_stream::machine::{Pipeline, Strictness};
-/// use ag_ui_stream::{Limits, SequentialIds};
+/// use ag_ui_stream::id::SequentialIds;
+/// use ag_ui_stream::Limits;
 ///
 /// let pipeline = Pipeline::builder()
 ///     .strictness(Strictness::Strict)

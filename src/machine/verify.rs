@@ -23,12 +23,12 @@ use super::Machine;
 use super::items::{Items, Place};
 use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy, Violation};
 use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, TextMessageContentEvent};
+use crate::excerpt::excerpt;
 use crate::id::{IdMap, InterruptId, MessageId, RunId, SubagentRunId, ThreadId};
 use crate::item::{Indexed, Item};
 use crate::rule::Rule;
 use crate::version::{self, PROTOCOL_VERSION};
 use crate::warning::Warning;
-use crate::wire::excerpt;
 
 /// What becomes of a breach of rule R10, which AG-UI 1.0 states and its reference client does not
 /// check.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::snapshot::Text;
-use crate::wire::decode::{Context, Decode, Decoded};
-use crate::wire::node::Node;
+use crate::json::node::Node;
+use crate::schema::decode::{Context, Decode, Decoded};
+use crate::shared::Text;
 
 /// The content of a user or tool message.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::event::Metadata;
 use crate::id::{MessageId, SubagentRunId, ToolCallId};
-use crate::snapshot::{List, Text};
+use crate::shared::Metadata;
+use crate::shared::{List, Text};
 use crate::warning::Warning;
 
 mod content;
@@ -285,7 +285,7 @@ impl FunctionCall {
     /// ```
     #[must_use]
     pub fn partial_arguments(&self) -> Option<Value> {
-        crate::partial::value_so_far(&self.arguments.to_cow())
+        crate::json::partial::value_so_far(&self.arguments.to_cow())
     }
 }
 
@@ -333,7 +333,7 @@ impl Message {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_json(json: impl AsRef<[u8]>) -> Result<(Option<Self>, Vec<Warning>), Error> {
-        crate::read::from_json(json.as_ref(), "Message", "a message")
+        crate::schema::read::from_json(json.as_ref(), "Message", "a message")
     }
 
     /// The same from a [`Value`].
@@ -341,7 +341,7 @@ impl Message {
     /// # Errors
     /// As [`Message::from_json`].
     pub fn from_value(value: &Value) -> Result<(Option<Self>, Vec<Warning>), Error> {
-        crate::read::from_value(value, "Message")
+        crate::schema::read::from_value(value, "Message")
     }
 
     /// The message's id.

@@ -82,7 +82,7 @@ impl Update {
 
     /// Its two sides apart.
     #[cfg(feature = "stream")]
-    pub(crate) fn split(self) -> (crate::Item, Option<Changed>) {
+    pub(crate) fn split(self) -> (crate::item::Item, Option<Changed>) {
         let Self { item, snapshot, change } = self;
         (item, (change != Change::default()).then_some(Changed { snapshot, change }))
     }

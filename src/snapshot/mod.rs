@@ -11,23 +11,19 @@ use crate::event::{Event, MessagesSnapshotEvent, StateSnapshotEvent};
 use crate::id::SubagentRunId;
 use crate::item::Item;
 use crate::message::{Message, ToolCall};
+use crate::shared::index::Index;
+use crate::shared::tree;
+pub use crate::shared::{Chunks, Iter, List, Text};
 use crate::warning::Warning;
 
 mod changed;
-pub(crate) mod index;
-mod list;
 pub(crate) mod run;
-mod text;
-pub(crate) mod tree;
 pub(crate) mod warm;
 
-use index::Index;
 use warm::Warm;
 
 pub use changed::Changed;
-pub use list::{Iter, List};
 pub use run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
-pub use text::{Chunks, Text};
 
 /// The conversation and the shared state at one moment. It never changes (rule A8).
 ///

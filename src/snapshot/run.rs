@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::List;
-use super::tree::Tree;
 use crate::error::SubjectKind;
 use crate::event::{Interrupt, SubagentFinishedOutcome, TokenUsage};
 use crate::id::{Id, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
+use crate::shared::List;
+use crate::shared::tree::Tree;
 
 /// A run: how it was started, what it has open, and how it ended.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,9 @@
 //! What the tests of assembly share.
 
+use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::machine::{Machine, Pipeline, PipelineBuilder};
 use ag_ui_stream::snapshot::{Snapshot, Update};
-use ag_ui_stream::{Error, Rule, SequentialIds, Warning};
+use ag_ui_stream::{Error, Rule, Warning};
 use serde_json::{Value, json};
 
 /// What a pipeline made of a stream.

@@ -1,7 +1,8 @@
 //! A server from before 1.0, over whichever connection (R11).
 
+use ag_ui_stream::input::ProtocolVersion;
 use ag_ui_stream::message::AssistantMessage;
-use ag_ui_stream::{Item, ProtocolVersion, Rule, RunAgentInput};
+use ag_ui_stream::{Item, Rule, RunAgentInput};
 use serde_json::{Value, json};
 
 /// The last version without subagents.

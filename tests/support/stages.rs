@@ -1,8 +1,9 @@
 //! One stream of events through the whole pipeline, and through its stages one by one.
 
+use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::machine::{Assembler, Compat, Enforcer, EventPipeline, Expander, Pipeline, Verifier};
 use ag_ui_stream::snapshot::{Snapshot, Update};
-use ag_ui_stream::{Error, Item, SequentialIds};
+use ag_ui_stream::{Error, Item};
 
 /// Everything that came out, the error, and what the conversation came to.
 pub type Outcome = (Vec<Item>, Option<Error>, Vec<String>);

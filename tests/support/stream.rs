@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use ag_ui_stream::error::Violation;
 use ag_ui_stream::event::{CustomEvent, RunErrorEvent};
 use ag_ui_stream::machine::{Cut, Machine};
-use ag_ui_stream::{Error, Event, EventType, Item, Rule, Violation};
+use ag_ui_stream::{Error, Event, EventType, Item, Rule};
 use futures::Stream;
 
 /// What a source does when it is polled.

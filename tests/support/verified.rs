@@ -1,7 +1,8 @@
 //! What the tests of verification share.
 
+use ag_ui_stream::error::{History, Subject, SubjectKind, Violation};
 use ag_ui_stream::machine::{Strictness, Verifier};
-use ag_ui_stream::{Error, EventType, History, Item, Subject, SubjectKind, Violation};
+use ag_ui_stream::{Error, EventType, Item};
 use serde_json::Value;
 
 use super::{Driven, drive, enforced, event, run_finished, run_started};

@@ -23,9 +23,9 @@ use crate::client::body::body_of;
 use crate::client::guard::{unless_aborted, until, within};
 use crate::client::headers::Headers;
 use crate::codec::MessageDecoder;
-use crate::input::RunAgentInput;
 use crate::machine::Downgrade;
 use crate::outgoing::Outgoing;
+use crate::run_input::RunAgentInput;
 use crate::version::ProtocolVersion;
 
 /// What changes a request before it is sent.

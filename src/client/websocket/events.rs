@@ -16,12 +16,12 @@ use super::{WebSocketConnection, WebSocketError};
 use crate::client::AbortHandle;
 use crate::client::guard::{Guarded, until};
 use crate::codec::MessageDecoder;
+use crate::combinator::{Idle, Staged};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::machine::Downgrade;
-use crate::stream::{Idle, Staged};
+use crate::raw::RawItem;
 use crate::warning::Warning;
-use crate::wire::RawItem;
 
 /// How a socket is read: bounds and timers.
 ///

@@ -13,7 +13,7 @@ use tungstenite::{Bytes, Message, Utf8Bytes};
 
 use super::WebSocketError;
 use crate::codec;
-use crate::stream::{Idle, MAX_SWALLOWED};
+use crate::combinator::{Idle, MAX_SWALLOWED};
 
 pin_project! {
     /// The messages of a socket that may hold events, until it is closed.

@@ -6,8 +6,8 @@ use super::Ready;
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::{Event, EventType};
 use crate::limits::Limits;
+use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
-use crate::wire::{Raw, RawItem};
 
 mod open;
 mod schema;

@@ -9,6 +9,7 @@ use super::items::Place;
 use super::open::OpenTable;
 use super::{Cut, Machine};
 use crate::error::{Error, SubjectKind};
+use crate::event::fast::TextContent;
 use crate::event::{Event, EventType, Metadata, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome};
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
 use crate::item::{Indexed, Item};
@@ -17,7 +18,6 @@ use crate::rule::Rule;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, SubagentStatus};
 use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange, Rest, Snapshot, Update};
 use crate::warning::Warning;
-use crate::wire::fast::TextContent;
 
 mod calls;
 mod documents;
@@ -384,7 +384,7 @@ impl<I: Into<Item>> Machine<I> for Assembler {
 }
 
 fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
-    crate::wire::excerpt(text, 80)
+    crate::excerpt::excerpt(text, 80)
 }
 
 /// The change of the message under this key, if there is one.

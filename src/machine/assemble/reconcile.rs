@@ -7,7 +7,7 @@ use super::{Assembler, Class, OpenMessage, Warnings, class_of, excerpt, push};
 use crate::id::{Id, MessageId, ToolCallId};
 use crate::message::{AssistantMessage, Message};
 use crate::rule::Rule;
-use crate::snapshot::index::Index;
+use crate::shared::index::Index;
 use crate::snapshot::{CallPlace, Change, Inner, ItemStatus, MessageChange};
 
 impl Assembler {

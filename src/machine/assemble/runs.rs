@@ -8,7 +8,7 @@ use super::{Assembler, append};
 use crate::error::SubjectKind;
 use crate::event::{RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, SubagentStartedEvent};
 use crate::id::{Id, SubagentRunId, ToolCallId};
-use crate::snapshot::index::Index;
+use crate::shared::index::Index;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 use crate::snapshot::{Change, ItemStatus, MessageChange};
 

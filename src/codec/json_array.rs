@@ -1,0 +1,203 @@
+//! A JSON array of events.
+
+use super::Ready;
+use crate::error::{Error, Malformed};
+use crate::raw::{Raw, RawItem};
+use crate::rule::Rule;
+
+/// Finds the elements of one JSON array, cut anywhere. What they say is not looked into.
+#[derive(Debug)]
+pub(crate) struct ArrayDecoder {
+    max: usize,
+    at: At,
+    element: Vec<u8>,
+    /// How deep within the element.
+    depth: u64,
+    in_string: bool,
+    escaped: bool,
+    ready: Ready,
+}
+
+/// Where in the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// Before the `[`.
+    Start,
+    /// Behind it.
+    First,
+    /// Behind a comma.
+    Next,
+    /// Within an array, an object or a string.
+    Element,
+    /// Within a number or a word, which what follows ends.
+    Word,
+    /// Behind an element.
+    Behind,
+    /// Behind the `]`.
+    End,
+}
+
+impl ArrayDecoder {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            max,
+            at: At::Start,
+            element: Vec::new(),
+            depth: 0,
+            in_string: false,
+            escaped: false,
+            ready: Ready::default(),
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<RawItem> {
+        self.ready.pop()
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        if self.at == At::End { Ok(()) } else { Err(self.ready.truncated()) }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let mut from = 0;
+        for (at, byte) in bytes.iter().copied().enumerate() {
+            if self.at == At::Element {
+                if self.is_last(byte) {
+                    self.append(bytes.get(from..=at))?;
+                    self.end_element();
+                }
+                continue;
+            }
+            let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+            if self.at == At::Word {
+                if !blank && !matches!(byte, b',' | b']') {
+                    continue;
+                }
+                self.append(bytes.get(from..at))?;
+                self.end_element();
+            }
+            match (self.at, byte) {
+                _ if blank => {}
+                (At::Start, b'[') => self.at = At::First,
+                (At::First | At::Behind, b']') => self.at = At::End,
+                (At::Behind, b',') => self.at = At::Next,
+                (At::First | At::Next, b',' | b']') => return Err(self.misplaced("an event", byte)),
+                (At::First | At::Next, _) => {
+                    from = at;
+                    self.at = if matches!(byte, b'{' | b'[' | b'"') { At::Element } else { At::Word };
+                    self.is_last(byte);
+                }
+                (At::Behind, _) => return Err(self.misplaced("`,` or `]` behind an event", byte)),
+                (At::Start, _) => return Err(self.misplaced("`[`", byte)),
+                (At::Element | At::Word | At::End, _) => {
+                    return Err(self.misplaced("the end of the recording behind `]`", byte));
+                }
+            }
+        }
+        if matches!(self.at, At::Element | At::Word) {
+            self.append(bytes.get(from..))?;
+        }
+        Ok(())
+    }
+
+    /// Steps over a byte of the element; whether it is the last.
+    fn is_last(&mut self, byte: u8) -> bool {
+        if self.in_string {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+        } else {
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        self.depth == 0 && !self.in_string
+    }
+
+    fn append(&mut self, text: Option<&[u8]>) -> Result<(), Error> {
+        let text = text.unwrap_or_default();
+        if text.len() > self.max.saturating_sub(self.element.len()) {
+            return Err(self.ready.too_long(self.max));
+        }
+        self.element.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn end_element(&mut self) {
+        self.ready.event(Raw::Bytes(core::mem::take(&mut self.element)));
+        self.at = At::Behind;
+    }
+
+    fn misplaced(&self, expected: &'static str, found: u8) -> Error {
+        Malformed::new(Rule::E9, self.ready.frames, expected, format!("{:?}", char::from(found))).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The elements, and the error.
+    fn run(text: &str, size: usize, max: usize) -> (Vec<String>, Option<String>) {
+        let mut decoder = ArrayDecoder::new(max);
+        let mut failed = Ok(());
+        for piece in text.as_bytes().chunks(size) {
+            failed = decoder.push(piece);
+            if failed.is_err() {
+                break;
+            }
+        }
+        let failed = failed.and_then(|()| decoder.finish());
+        let elements = std::iter::from_fn(|| decoder.pop()).map(|item| match item {
+            RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes).unwrap(),
+            other => panic!("{other:?}"),
+        });
+        (elements.collect(), failed.err().map(|error| error.to_string()))
+    }
+
+    #[test]
+    fn elements_are_found_however_the_array_is_cut() {
+        let cases: [(&str, &[&str], Option<&str>); 15] = [
+            ("[]", &[], None),
+            (
+                " [ {\"a\":[1,{\"b\":\"]}\\\"\"}]} ,\n[2],\t\"x,]\" , 3,null ]\r\n ",
+                &["{\"a\":[1,{\"b\":\"]}\\\"\"}]}", "[2]", "\"x,]\"", "3", "null"],
+                None,
+            ),
+            ("[{}", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 event")),
+            ("[{},", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 event")),
+            ("[{}, {\"a\":1", &["{}"], Some("R8: truncated: the bytes ended within an event after 1 event")),
+            ("[1", &[], Some("R8: truncated: the bytes ended within an event after 0 events")),
+            ("[", &[], Some("R8: truncated: the bytes ended within an event after 0 events")),
+            ("", &[], Some("R8: truncated: the bytes ended within an event after 0 events")),
+            ("[,]", &[], Some("E9: event 0: expected an event, found ','")),
+            ("[1,]", &["1"], Some("E9: event 1: expected an event, found ']'")),
+            ("[1 2]", &["1"], Some("E9: event 1: expected `,` or `]` behind an event, found '2'")),
+            ("[{}{}]", &["{}"], Some("E9: event 1: expected `,` or `]` behind an event, found '{'")),
+            ("[1] 2", &["1"], Some("E9: event 1: expected the end of the recording behind `]`, found '2'")),
+            ("{}", &[], Some("E9: event 0: expected `[`, found '{'")),
+            ("[}]", &["}"], None),
+        ];
+        for (text, elements, error) in cases {
+            for size in [1, 2, 3, 100] {
+                let (found, failed) = run(text, size, 100);
+                let found: Vec<&str> = found.iter().map(String::as_str).collect();
+                assert_eq!((found.as_slice(), failed.as_deref()), (elements, error), "{text:?} by {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_element_beyond_the_limit_is_an_error() {
+        for size in [1, 3, 100] {
+            let (found, failed) = run("[1234,12345]", size, 4);
+            assert_eq!((found, failed.as_deref()), (vec!["1234".to_owned()], Some("event 1 is longer than 4 bytes")));
+        }
+    }
+}

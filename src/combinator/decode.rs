@@ -1,0 +1,50 @@
+use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use futures::stream::{FusedStream, Stream};
+use pin_project_lite::pin_project;
+
+use super::Staged;
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::raw::RawItem;
+
+pin_project! {
+    /// Raw events out of bytes: the stream of [`ByteStreamExt`](super::ByteStreamExt).
+    #[must_use = "streams do nothing unless polled"]
+    pub struct Decode<S, D> {
+        #[pin]
+        inner: Staged<S, D>,
+    }
+}
+
+shell!(Decode<S, D>, D);
+
+impl<S, D, B, E> Stream for Decode<S, D>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: AsRef<[u8]>,
+    D: Machine<B, Output = RawItem>,
+{
+    type Item = Result<RawItem, Error<E>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.project().inner.poll_next(cx, |piece| piece.map_err(Error::Source))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.inner.size_hint::<B>()
+    }
+}
+
+impl<S, D, B, E> FusedStream for Decode<S, D>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: AsRef<[u8]>,
+    D: Machine<B, Output = RawItem>,
+{
+    fn is_terminated(&self) -> bool {
+        self.inner.is_terminated()
+    }
+}

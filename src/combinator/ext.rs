@@ -1,0 +1,658 @@
+use futures::stream::Stream;
+
+use super::{
+    Assemble, Compat, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, Through, Updates, Verify,
+    giving,
+};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::event::Event;
+use crate::item::Item;
+use crate::machine::{self, Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Verifier};
+use crate::raw::RawItem;
+use crate::snapshot::{Changed, Update};
+
+/// The stages as methods of every [`Stream`].
+///
+/// Raw events come in as JSON text or bytes, as `serde_json::Value` or as [`Event`], each plain or
+/// in a [`Result`] with any error ([`RawInput`]). One call does all that the protocol asks for:
+///
+/// | method | gives |
+/// |---|---|
+/// | [`updates`](EventStreamExt::updates) | each event and warning, with the conversation behind it |
+/// | [`snapshots`](EventStreamExt::snapshots) | the conversation, each time it changed |
+/// | [`events`](EventStreamExt::events) | the events, verified and expanded |
+/// | [`items`](EventStreamExt::items) | the same with the warnings, in order |
+/// | [`split_updates`](EventStreamExt::split_updates) | two streams for two tasks: events and snapshots |
+///
+/// Or the stages one by one, with any middleware between them: a stage behind the first takes what
+/// the one before gives, and does not wrap its error again ([`ItemInput`]).
+///
+/// | method | takes | gives |
+/// |---|---|---|
+/// | [`compat`](EventStreamExt::compat) | raw events | raw events without retired shapes |
+/// | [`enforce`](EventStreamExt::enforce) | raw events | [`Item`]: typed events and warnings |
+/// | [`expand`](EventStreamExt::expand) | items or events | items without chunks |
+/// | [`verify`](EventStreamExt::verify) | items or events | the same items, in a legal order |
+/// | [`assemble`](EventStreamExt::assemble) | items or events | [`Update`]: item and conversation |
+/// | [`through`](EventStreamExt::through) | items or events | what a machine of your own gives |
+///
+/// Each has a twin `…_with` that takes the machine, for other options than the defaults.
+///
+/// # What holds for all
+/// - Outputs come in the order of the input. Everything that came before a fault is given before
+///   the error; the error is the last item; behind it comes `None`, for ever ([`FusedStream`]). So
+///   `try_next()?` sees the whole stream.
+/// - The source is dropped when it ends or fails, not when the stream is.
+/// - A warning is no error: it is an item, and logged through `tracing` as well.
+/// - A `next()` that is dropped before it is done loses nothing, and may be called again: all
+///   state is in the stream, none in the future.
+/// - A poll takes at most 64 inputs that come to nothing, then lets other tasks run.
+///
+/// # Other traits of the kind
+/// No method here has a name that `futures::StreamExt`, `futures::TryStreamExt` or
+/// `tokio_stream::StreamExt` use, so that all of them can be imported together; with one exception:
+/// `TryStreamExt` has a `compat` where the feature of that name is on in `futures`. Where two
+/// traits do collide, the qualified call tells them apart: `EventStreamExt::compat(source)`.
+///
+/// [`FusedStream`]: futures::stream::FusedStream
+pub trait EventStreamExt: Stream {
+    /// Raw events in, each verified event out with the conversation as it stands behind it.
+    ///
+    /// For each raw event, in this order: an [`Update`] for every warning about it; one for every
+    /// event that it stands for (none if it was dropped, several if it is a chunk). Each has the
+    /// [`Snapshot`](crate::snapshot::Snapshot) behind it and marks the message that changed.
+    ///
+    /// # Ending
+    /// With the source, if the last run had its terminal event (`RUN_FINISHED` or `RUN_ERROR`). A
+    /// `RUN_ERROR` is an event as any other.
+    ///
+    /// # Errors
+    /// [`Error::Source`], the source's own; [`Error::Malformed`] (E5, E9);
+    /// [`Error::LimitExceeded`]; [`Error::Violation`] (C2, C4, C5; R1 to R4; S2, S8; O2 to O6);
+    /// [`Error::Truncated`] (R8) where the source ends without a terminal event. What the
+    /// conversation came to is in [`Updates::machine`] even then.
+    ///
+    /// # Cost
+    /// A delta costs one pass over its text and its own length once more, whatever the length of
+    /// the message; the snapshot is one pointer. The conversation is the only thing that grows.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::EventStreamExt;
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let source = stream::iter([
+    ///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hel"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_CHUNK","delta":"lo"}"#,
+    ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    /// ]);
+    /// let mut updates = source.updates();
+    /// let mut seen = Vec::new();
+    /// while let Some(update) = updates.try_next().await? {
+    ///     if let Some(message) = update.message() {
+    ///         seen.push(message.text().unwrap().to_string());
+    ///     }
+    /// }
+    /// // START, two CONTENT, END
+    /// assert_eq!(seen, ["", "Hel", "Hello", "Hello"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn updates(self) -> Updates<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.updates_with(Pipeline::new())
+    }
+
+    /// [`updates`](EventStreamExt::updates) with a pipeline of other options: history, limits,
+    /// strictness.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::EventStreamExt;
+    /// use ag_ui_stream::machine::Pipeline;
+    /// use ag_ui_stream::message::{Message, SystemMessage};
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let history = [Message::System(SystemMessage::new("m0", "Be brief."))];
+    /// let pipeline = Pipeline::builder().history(history).build();
+    /// let source = stream::iter([r#"{"type":"RUN_ERROR","message":"overloaded"}"#]);
+    /// let updates: Vec<_> = source.updates_with(pipeline).try_collect().await?;
+    /// assert_eq!(updates[0].snapshot().messages().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn updates_with(self, machine: Pipeline) -> Updates<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<Update, <Self::Item as RawInput>::Error, _>(Updates::new(self, machine))
+    }
+
+    /// Raw events in, the conversation out each time that it changed.
+    ///
+    /// The [`updates`](EventStreamExt::updates) that changed something, without their events: one
+    /// [`Changed`] for each, in order, with the message that changed marked. Warnings are logged
+    /// only.
+    ///
+    /// # Ending
+    /// As [`updates`](EventStreamExt::updates).
+    ///
+    /// # Errors
+    /// As [`updates`](EventStreamExt::updates).
+    ///
+    /// # Cost
+    /// As [`updates`](EventStreamExt::updates). For a consumer that is slower than the source,
+    /// [`split_updates`](EventStreamExt::split_updates) skips what is out of date.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::EventStreamExt;
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let source = stream::iter([
+    ///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    ///     r#"{"type":"CUSTOM","name":"changes nothing","value":0}"#,
+    ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    /// ]);
+    /// let snapshots: Vec<_> = source.snapshots().try_collect().await?;
+    /// let outcomes: Vec<_> = snapshots.iter().map(|at| at.snapshot().run().unwrap().outcome.as_str()).collect();
+    /// assert_eq!(outcomes, ["running", "success"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn snapshots(self) -> Snapshots<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.snapshots_with(Pipeline::new())
+    }
+
+    /// [`snapshots`](EventStreamExt::snapshots) with a pipeline of other options.
+    fn snapshots_with(self, machine: Pipeline) -> Snapshots<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<Changed, <Self::Item as RawInput>::Error, _>(Snapshots::new(self, machine))
+    }
+
+    /// Raw events in, verified events out, with chunks expanded.
+    ///
+    /// For each raw event, in order: the events that it stands for; none if it was dropped, several
+    /// if it is a chunk. Warnings are logged only; [`items`](EventStreamExt::items) gives them too.
+    ///
+    /// # Ending
+    /// As [`updates`](EventStreamExt::updates).
+    ///
+    /// # Errors
+    /// As [`updates`](EventStreamExt::updates).
+    ///
+    /// # Cost
+    /// A delta costs one pass over its text, and one allocation. Memory grows only with what a run
+    /// opens.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{Error, EventStreamExt};
+    /// use futures::{StreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let source = stream::iter([
+    ///     Ok(r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#),
+    ///     Err(std::io::Error::other("connection reset")),
+    /// ]);
+    /// let mut events = source.events();
+    /// assert_eq!(events.next().await.unwrap().unwrap().event_type().as_str(), "RUN_STARTED");
+    /// assert!(matches!(events.next().await, Some(Err(Error::Source(_)))));
+    /// assert!(events.next().await.is_none());
+    /// # }
+    /// ```
+    fn events(self) -> Events<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.events_with(EventPipeline::new())
+    }
+
+    /// [`events`](EventStreamExt::events) with a pipeline of other options.
+    fn events_with(self, machine: EventPipeline) -> Events<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<Event, <Self::Item as RawInput>::Error, _>(Events::new(self, machine))
+    }
+
+    /// Raw events in, verified events and warnings out.
+    ///
+    /// For each raw event, in this order: an [`Item::Warning`] for everything that was removed; an
+    /// [`Item::Event`] for each event that it stands for, with its place in the input.
+    ///
+    /// # Ending
+    /// As [`updates`](EventStreamExt::updates).
+    ///
+    /// # Errors
+    /// As [`updates`](EventStreamExt::updates).
+    ///
+    /// # Cost
+    /// As [`events`](EventStreamExt::events).
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{EventStreamExt, Rule};
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let source = stream::iter([r#"{"type":"RUN_ERROR","message":"overloaded","hint":"wait"}"#]);
+    /// let items: Vec<_> = source.items().try_collect().await?;
+    /// assert_eq!(items[0].warning().unwrap().rule, Rule::E2);
+    /// assert!(items[1].event().is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn items(self) -> Items<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.items_with(EventPipeline::new())
+    }
+
+    /// [`items`](EventStreamExt::items) with a pipeline of other options.
+    fn items_with(self, machine: EventPipeline) -> Items<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<Item, <Self::Item as RawInput>::Error, _>(Items::new(self, machine))
+    }
+
+    /// Raw events in; out come two streams that two tasks can own, of the events and of the
+    /// snapshots.
+    ///
+    /// It is [`updates`](EventStreamExt::updates) with [`Updates::split`] behind it. Which half
+    /// may wait for which, how they end and what it costs: see [`split`](super::split()).
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::EventStreamExt;
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let source = stream::iter([
+    ///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hello"}"#,
+    ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    /// ]);
+    /// let (events, mut snapshots) = source.split_updates();
+    /// let log = tokio::spawn(async move {
+    ///     events.try_fold(0, |count, _| async move { Ok(count + 1) }).await
+    /// });
+    /// let mut last = None;
+    /// while let Some(changed) = snapshots.try_next().await? {
+    ///     last = Some(changed.into_snapshot());
+    /// }
+    /// assert_eq!(log.await??, 5);
+    /// assert_eq!(last.unwrap().message("m").unwrap().text().unwrap(), "Hello");
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn split_updates(self) -> Split<Updates<Self>, <Self::Item as RawInput>::Error>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.updates().split()
+    }
+
+    /// The stage before all others, for producers older than AG-UI 1.0: raw events in, and out
+    /// again with their retired shapes translated.
+    ///
+    /// For each raw event, in this order: a [`RawItem::Warning`] for every translation (B1, B2,
+    /// B3); the event, changed or not. Middleware that wants to see raw material has its place
+    /// behind this stage.
+    ///
+    /// # Ending
+    /// With the source.
+    ///
+    /// # Errors
+    /// [`Error::Source`], the source's own.
+    ///
+    /// # Cost
+    /// A search for a few words; a parse where one is found. Borrowed events are copied.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{EventStreamExt, Rule};
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let source = stream::iter([
+    ///     r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":null}"#,
+    /// ]);
+    /// let items: Vec<_> = source.compat().enforce().try_collect().await?;
+    /// assert_eq!(items[0].warning().unwrap().rule, Rule::B2);
+    /// assert!(items[1].event().is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn compat(self) -> Compat<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.compat_with(machine::Compat::new())
+    }
+
+    /// [`compat`](EventStreamExt::compat) with other limits, or other ids.
+    fn compat_with(self, machine: machine::Compat) -> Compat<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<RawItem, <Self::Item as RawInput>::Error, _>(Compat::new(self, machine))
+    }
+
+    /// The first stage: raw events in, typed events out, held to the schema.
+    ///
+    /// For each raw event, in this order: an [`Item::Warning`] for everything unknown that was
+    /// removed; the event, unless the whole of it was dropped.
+    ///
+    /// # Ending
+    /// With the source.
+    ///
+    /// # Errors
+    /// [`Error::Source`], the source's own; [`Error::Malformed`] (E5, E9);
+    /// [`Error::LimitExceeded`].
+    ///
+    /// # Cost
+    /// A common event costs one pass over its text, and the allocation of its delta; others cost a
+    /// tree of borrowed values as well.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{EventStreamExt, Rule};
+    /// use futures::{StreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let mut items = stream::iter([r#"{"type":"FROM_THE_FUTURE"}"#, r#"{"type":"RUN_ERROR"}"#]).enforce();
+    /// assert_eq!(items.next().await.unwrap().unwrap().warning().unwrap().rule, Rule::E1);
+    /// assert_eq!(items.next().await.unwrap().unwrap_err().rule(), Some(Rule::E5));
+    /// assert!(items.next().await.is_none());
+    /// # }
+    /// ```
+    fn enforce(self) -> Enforce<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.enforce_with(Enforcer::new())
+    }
+
+    /// [`enforce`](EventStreamExt::enforce) with an enforcer of other limits.
+    fn enforce_with(self, machine: Enforcer) -> Enforce<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<Item, <Self::Item as RawInput>::Error, _>(Enforce::new(self, machine))
+    }
+
+    /// The second stage: chunk events become START, CONTENT and END.
+    ///
+    /// For each item, in this order: the END of every chunked item that it closes; then itself, or
+    /// if it is a chunk, the START and CONTENT that it stands for. Warnings pass in their place.
+    ///
+    /// # Ending
+    /// With the source. What chunks have open then is not closed (C11).
+    ///
+    /// # Errors
+    /// Those of the source; [`Error::Violation`] (C2, C4, C5).
+    ///
+    /// # Cost
+    /// Constant for each event; memory for each item that chunks have open.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::event::{RunErrorEvent, TextMessageChunkEvent};
+    /// use ag_ui_stream::id::MessageId;
+    /// use ag_ui_stream::{Event, EventStreamExt};
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let mut chunk = TextMessageChunkEvent::new();
+    /// chunk.message_id = Some(MessageId::from("m"));
+    /// chunk.delta = Some("Hello".into());
+    /// let events: [Event; 2] = [chunk.into(), RunErrorEvent::new("overloaded").into()];
+    /// let items: Vec<_> = stream::iter(events).expand().try_collect().await?;
+    /// let types: Vec<_> = items.iter().filter_map(|item| Some(item.event()?.event_type().as_str())).collect();
+    /// assert_eq!(types, ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_ERROR"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn expand(self) -> Expand<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        self.expand_with(Expander::new())
+    }
+
+    /// [`expand`](EventStreamExt::expand) with this expander.
+    fn expand_with(self, machine: Expander) -> Expand<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        giving::<Item, <Self::Item as ItemInput>::Error, _>(Expand::new(self, machine))
+    }
+
+    /// The third stage: events pass as they are, as long as they come in a legal order.
+    ///
+    /// For each item, in this order: the warnings about its place, then itself.
+    ///
+    /// # Ending
+    /// With the source, if the last run had its terminal event.
+    ///
+    /// # Errors
+    /// Those of the source; [`Error::Violation`] (R1 to R4; S2, S8; O2 to O6);
+    /// [`Error::Truncated`] (R8).
+    ///
+    /// # Cost
+    /// Constant for each event; memory for each item that a run opens, until the next run.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::event::RunStartedEvent;
+    /// use ag_ui_stream::{Event, EventStreamExt};
+    /// use futures::{StreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let event: Event = RunStartedEvent::new("thread", "run").into();
+    /// let mut items = stream::iter([event]).verify();
+    /// assert!(items.next().await.unwrap().is_ok());
+    /// assert!(items.next().await.unwrap().unwrap_err().is_truncated());
+    /// assert!(items.next().await.is_none());
+    /// # }
+    /// ```
+    fn verify(self) -> Verify<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        self.verify_with(Verifier::new())
+    }
+
+    /// [`verify`](EventStreamExt::verify) with a verifier of other strictness.
+    fn verify_with(self, machine: Verifier) -> Verify<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        giving::<Item, <Self::Item as ItemInput>::Error, _>(Verify::new(self, machine))
+    }
+
+    /// The fourth stage: verified items in, each out with the conversation as it stands behind it.
+    ///
+    /// For each item, in this order: an [`Update`] for every warning that assembling it causes,
+    /// then its own. The items must have been [verified](EventStreamExt::verify): what comes out
+    /// of order is ignored here, not reported.
+    ///
+    /// # Ending
+    /// With the source. A run that is still active then is truncated in
+    /// [`Assemble::machine`]'s snapshot.
+    ///
+    /// # Errors
+    /// Those of the source.
+    ///
+    /// # Cost
+    /// As [`updates`](EventStreamExt::updates).
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::EventStreamExt;
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let source = stream::iter([r#"{"type":"RUN_ERROR","message":"overloaded"}"#]);
+    /// let stages = source.enforce().inspect_ok(|item| println!("{item:?}")).expand().verify().assemble();
+    /// let updates: Vec<_> = stages.try_collect().await?;
+    /// assert_eq!(updates[0].snapshot().run().unwrap().outcome.as_str(), "error");
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn assemble(self) -> Assemble<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        self.assemble_with(Assembler::new())
+    }
+
+    /// [`assemble`](EventStreamExt::assemble) with an assembler that has a history.
+    fn assemble_with(self, machine: Assembler) -> Assemble<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        giving::<Update, <Self::Item as ItemInput>::Error, _>(Assemble::new(self, machine))
+    }
+
+    /// A stage of your own: items or events in, what a [`Machine`] makes of them out.
+    ///
+    /// For each item, in order: what the machine gives for it.
+    ///
+    /// # Ending
+    /// With the source, if [`Machine::finish`] allows.
+    ///
+    /// # Errors
+    /// Those of the source; those of the machine.
+    ///
+    /// # Cost
+    /// The machine's.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::machine::Machine;
+    /// use ag_ui_stream::{Error, Event, EventStreamExt, Item};
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// /// Gives the text of messages, line by line.
+    /// #[derive(Default)]
+    /// struct Lines(String);
+    ///
+    /// impl Machine<Item> for Lines {
+    ///     type Output = String;
+    ///
+    ///     fn push(&mut self, item: Item) -> Result<(), Error> {
+    ///         if let Some(Event::TextMessageContent(content)) = item.event() {
+    ///             self.0.push_str(&content.delta);
+    ///         }
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn pop(&mut self) -> Option<String> {
+    ///         let end = self.0.find('\n')?;
+    ///         Some(self.0.drain(..=end).collect())
+    ///     }
+    ///
+    ///     fn finish(&mut self) -> Result<(), Error> {
+    ///         self.0.push('\n');
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let source = stream::iter([
+    ///     r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"one\ntw"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"o"}"#,
+    /// ]);
+    /// let lines: Vec<_> = source.enforce().through(Lines::default()).try_collect().await?;
+    /// assert_eq!(lines, ["one\n", "two\n"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn through<M>(self, machine: M) -> Through<Self, M>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+        M: Machine<<Self::Item as ItemInput>::Item>,
+    {
+        giving::<M::Output, <Self::Item as ItemInput>::Error, _>(Through::new(self, machine))
+    }
+}
+
+impl<S: Stream + ?Sized> EventStreamExt for S {}

@@ -1,0 +1,129 @@
+//! What the sources of the stages may give.
+
+use core::convert::Infallible;
+
+use crate::error::Error;
+use crate::item::Item;
+use crate::raw::Unplaced;
+use crate::raw::{RawEvent, RawItem};
+
+/// What a stream may give to a stage that takes raw events: a [`RawEvent`], or a [`Result`] of
+/// one.
+///
+/// | the source gives | the stage's error |
+/// |---|---|
+/// | `R` | `Error` |
+/// | `Result<R, E>` | `Error<E>` |
+/// | `Result<RawItem, Error<E>>`, from [`compat`](super::EventStreamExt::compat) | `Error<E>` |
+///
+/// The trait is sealed, as [`RawEvent`] is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no raw event",
+    label = "the source gives `{Self}`",
+    note = "a stage on raw events takes JSON text or bytes (`&str`, `String`, `&[u8]`, `Vec<u8>`, …), `serde_json::Value`, `Event` or `Raw`, or a `Result` of one of these with any error",
+    note = "behind `compat` it takes `Result<RawItem, Error<E>>`: middleware has to leave the error as it is"
+)]
+pub trait RawInput {
+    /// The raw event.
+    type Raw: RawEvent;
+    /// The error of the source; [`Infallible`] where it has none.
+    type Error;
+
+    /// The raw event, or what ended the source.
+    ///
+    /// # Errors
+    /// The error of the source, as [`Error::Source`] unless it is an [`Error`] already.
+    fn into_result(self) -> Result<Self::Raw, Error<Self::Error>>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: Unplaced> RawInput for R {
+    type Raw = R;
+    type Error = Infallible;
+
+    #[inline]
+    fn into_result(self) -> Result<R, Error> {
+        Ok(self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: Unplaced, E> RawInput for Result<R, E> {
+    type Raw = R;
+    type Error = E;
+
+    #[inline]
+    fn into_result(self) -> Result<R, Error<E>> {
+        self.map_err(Error::Source)
+    }
+}
+
+impl RawInput for RawItem {
+    type Raw = RawItem;
+    type Error = Infallible;
+
+    #[inline]
+    fn into_result(self) -> Result<RawItem, Error> {
+        Ok(self)
+    }
+}
+
+impl<E> RawInput for Result<RawItem, Error<E>> {
+    type Raw = RawItem;
+    type Error = E;
+
+    #[inline]
+    fn into_result(self) -> Self {
+        self
+    }
+}
+
+/// What a stream may give to a stage behind enforcement: an [`Item`] or what turns into one, or a
+/// [`Result`] of it as the stages give it.
+///
+/// | the source gives | the stage's error |
+/// |---|---|
+/// | [`Item`], [`Indexed`](crate::machine::Indexed), [`Event`](crate::Event) | `Error` |
+/// | `Result<` one of these `, Error<E>>` | `Error<E>` |
+///
+/// A source of events that has an error of its own is joined with `map_err(Error::Source)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no item",
+    label = "the source gives `{Self}`",
+    note = "a stage behind enforcement takes `Item`, `Indexed` or `Event`, or a `Result` of one of these whose error is `Error<E>`",
+    note = "for an error of your own: `.map_err(Error::Source)`; for raw events: `.enforce()` first"
+)]
+pub trait ItemInput {
+    /// The item.
+    type Item: Into<Item>;
+    /// The error of the source; [`Infallible`] where it has none.
+    type Error;
+
+    /// The item, or what ended the source.
+    ///
+    /// # Errors
+    /// That of the source.
+    fn into_result(self) -> Result<Self::Item, Error<Self::Error>>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<I: Into<Item>> ItemInput for I {
+    type Item = I;
+    type Error = Infallible;
+
+    #[inline]
+    fn into_result(self) -> Result<I, Error> {
+        Ok(self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<I: Into<Item>, E> ItemInput for Result<I, Error<E>> {
+    type Item = I;
+    type Error = E;
+
+    #[inline]
+    fn into_result(self) -> Self {
+        self
+    }
+}

@@ -1,0 +1,117 @@
+use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use std::io;
+
+use futures::stream::{FusedStream, Stream};
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// How much is read at once: what a network gives at most, and small beside one event.
+const PIECE: usize = 16 * 1024;
+
+pin_project! {
+    /// A reader as a stream of bytes: the stream of [`pieces`].
+    #[must_use = "streams do nothing unless polled"]
+    pub struct Pieces<R> {
+        #[pin]
+        reader: Option<R>,
+        // Kept while a read is pending.
+        piece: Vec<u8>,
+    }
+}
+
+/// A file, a socket or the output of a program as a stream of bytes, for
+/// [`ByteStreamExt`](super::ByteStreamExt).
+///
+/// Takes tokio's [`AsyncRead`], which `AsyncBufRead` is too; readers of the `futures` crate become
+/// one through `tokio-util`. No buffer is needed around it: each read gets 16 KiB.
+///
+/// # Ending
+/// With the reader's. The reader is dropped there and then.
+///
+/// # Errors
+/// The reader's, the last item.
+///
+/// # Cancel safety
+/// A dropped `next()` loses nothing.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::combinator::pieces;
+/// use ag_ui_stream::{ByteStreamExt, EventStreamExt};
+/// use futures::TryStreamExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ag_ui_stream::Error<std::io::Error>> {
+/// # #[cfg(feature = "json-lines")] {
+/// // As well a `tokio::fs::File`, a `TcpStream`, the `stdout` of a child.
+/// let file = &b"{\"type\":\"RUN_ERROR\",\"message\":\"overloaded\"}\n"[..];
+/// let events: Vec<_> = pieces(file).json_lines().events().try_collect().await?;
+/// assert_eq!(events.len(), 1);
+/// # }
+/// # Ok(())
+/// # }
+/// ```
+pub fn pieces<R: AsyncRead>(reader: R) -> Pieces<R> {
+    Pieces { reader: Some(reader), piece: Vec::new() }
+}
+
+impl<R> Pieces<R> {
+    /// The reader; `None` once it ended or failed.
+    #[must_use]
+    pub fn get_ref(&self) -> Option<&R> {
+        self.reader.as_ref()
+    }
+
+    /// Gives the reader back; `None` once it ended or failed. Nothing that was read is held.
+    #[must_use]
+    pub fn into_inner(self) -> Option<R> {
+        self.reader
+    }
+}
+
+impl<R: AsyncRead> Stream for Pieces<R> {
+    type Item = io::Result<Vec<u8>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut this = self.project();
+        let Some(mut reader) = this.reader.as_mut().as_pin_mut() else { return Poll::Ready(None) };
+        this.piece.resize(PIECE, 0);
+        loop {
+            let mut buffer = ReadBuf::new(this.piece);
+            match ready!(reader.as_mut().poll_read(cx, &mut buffer)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    this.reader.set(None);
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+            let len = buffer.filled().len();
+            if len == 0 {
+                this.reader.set(None);
+                return Poll::Ready(None);
+            }
+            let mut piece = core::mem::take(this.piece);
+            piece.truncate(len);
+            return Poll::Ready(Some(Ok(piece)));
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, if self.reader.is_some() { None } else { Some(0) })
+    }
+}
+
+impl<R: AsyncRead> FusedStream for Pieces<R> {
+    fn is_terminated(&self) -> bool {
+        self.reader.is_none()
+    }
+}
+
+impl<R> fmt::Debug for Pieces<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pieces").field("is_source_open", &self.reader.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,506 @@
+//! What can be wrong with a stream, as types.
+
+use core::convert::Infallible;
+use core::fmt;
+use std::borrow::Cow;
+
+use crate::event_type::EventType;
+use crate::rule::Rule;
+
+mod agent;
+
+pub use agent::{AgentError, BoxError};
+
+/// Why a stream of events ended before its time. It is the last item: after it comes `None`.
+///
+/// Everything that was received before the fault has been delivered before the error. What to do
+/// on seeing one: [`Source`](Error::Source) and [`Truncated`](Error::Truncated) are the
+/// transport's, show what arrived and offer to run again; [`Malformed`](Error::Malformed) and
+/// [`Violation`](Error::Violation) are the producer's, report them to whoever runs the agent;
+/// [`LimitExceeded`](Error::LimitExceeded) is a bound of [`Limits`](crate::Limits), raise it if
+/// such events are expected.
+///
+/// It is a [`core::error::Error`] where the source's is one. `Box<dyn Error>` and `anyhow::Error` are
+/// none; a source that has one of these takes `.map_err(AgentError::new)` (`AgentError` of this crate,
+/// feature `stream`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error<E = Infallible> {
+    /// The source itself failed; what it said, untouched.
+    Source(E),
+    /// An event cannot be read, or a field that the protocol describes is wrong (E5, E9).
+    Malformed(Box<Malformed>),
+    /// An event is well formed and comes where it may not (R, S, C and O rules).
+    Violation(Box<Violation>),
+    /// The stream ended without the terminal event of its run (R8).
+    Truncated(Box<Truncated>),
+    /// An event is larger or deeper than allowed.
+    LimitExceeded(Box<LimitExceeded>),
+}
+
+impl<E> Error<E> {
+    /// The rule that was broken; `None` where the source failed or a limit was met.
+    #[must_use]
+    pub fn rule(&self) -> Option<Rule> {
+        match self {
+            Error::Source(_) | Error::LimitExceeded(_) => None,
+            Error::Malformed(error) => Some(error.rule),
+            Error::Violation(error) => Some(error.rule),
+            Error::Truncated(_) => Some(Rule::R8),
+        }
+    }
+
+    /// The index of the input event at fault, counted from 0; `None` where the fault is no
+    /// event's.
+    #[must_use]
+    pub fn event_index(&self) -> Option<u64> {
+        match self {
+            Error::Source(_) | Error::Truncated(_) => None,
+            Error::Malformed(error) => Some(error.event),
+            Error::Violation(error) => Some(error.event),
+            Error::LimitExceeded(error) => Some(error.event),
+        }
+    }
+
+    /// The type of the input event at fault, as it was sent, where it has one that is known.
+    #[must_use]
+    pub fn event_type(&self) -> Option<EventType> {
+        match self {
+            Error::Malformed(error) => error.event_type,
+            Error::Violation(error) => Some(error.event_type),
+            Error::Source(_) | Error::Truncated(_) | Error::LimitExceeded(_) => None,
+        }
+    }
+
+    /// Whether the stream ended without the terminal event of its run.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        matches!(self, Error::Truncated(_))
+    }
+
+    /// The same error with another source error in its place.
+    pub fn map_source<F>(self, map: impl FnOnce(E) -> F) -> Error<F> {
+        match self {
+            Error::Source(error) => Error::Source(map(error)),
+            Error::Malformed(error) => Error::Malformed(error),
+            Error::Violation(error) => Error::Violation(error),
+            Error::Truncated(error) => Error::Truncated(error),
+            Error::LimitExceeded(error) => Error::LimitExceeded(error),
+        }
+    }
+}
+
+impl Error<Infallible> {
+    /// The same error where a source could fail too.
+    #[must_use]
+    pub fn with_source<E>(self) -> Error<E> {
+        self.map_source(|never| match never {})
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Source(error) => write!(f, "the source failed: {error}"),
+            Error::Malformed(error) => error.fmt(f),
+            Error::Violation(error) => error.fmt(f),
+            Error::Truncated(error) => error.fmt(f),
+            Error::LimitExceeded(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
+    /// What is behind the source's error, which says itself what it is. What this crate finds has no
+    /// other cause.
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Error::Source(error) => error.source(),
+            Error::Malformed(_) | Error::Violation(_) | Error::Truncated(_) | Error::LimitExceeded(_) => None,
+        }
+    }
+}
+
+impl<E> From<Malformed> for Error<E> {
+    fn from(error: Malformed) -> Self {
+        Error::Malformed(Box::new(error))
+    }
+}
+
+impl<E> From<Violation> for Error<E> {
+    fn from(error: Violation) -> Self {
+        Error::Violation(Box::new(error))
+    }
+}
+
+impl<E> From<Truncated> for Error<E> {
+    fn from(error: Truncated) -> Self {
+        Error::Truncated(Box::new(error))
+    }
+}
+
+impl<E> From<LimitExceeded> for Error<E> {
+    fn from(error: LimitExceeded) -> Self {
+        Error::LimitExceeded(Box::new(error))
+    }
+}
+
+/// An event that cannot be read, or that has a wrong value in a described field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Malformed {
+    /// The rule: E5 for a field, E9 for a frame that is no event, T2 for protobuf that is none.
+    pub rule: Rule,
+    /// The index of the input event, from 0.
+    pub event: u64,
+    /// Its type, where it has one that is known.
+    pub event_type: Option<EventType>,
+    /// The JSON pointer of the field; empty for the event as a whole.
+    pub path: String,
+    /// What should be there.
+    pub expected: Cow<'static, str>,
+    /// What is there.
+    pub found: String,
+}
+
+impl Malformed {
+    /// An event as a whole that is not what was expected, for decoders and stages of your own; a
+    /// type and a path can be set on it.
+    #[must_use]
+    pub fn new(rule: Rule, event: u64, expected: impl Into<Cow<'static, str>>, found: impl Into<String>) -> Self {
+        Self { rule, event, event_type: None, path: String::new(), expected: expected.into(), found: found.into() }
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_head(f, self.rule, self.event_type.map(EventType::as_str), self.event)?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        write!(f, "expected {}, found {}", self.expected, self.found)
+    }
+}
+
+impl core::error::Error for Malformed {}
+
+/// An event that comes where the protocol does not allow it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Violation {
+    /// The rule that it breaks.
+    pub rule: Rule,
+    /// The index of the input event, from 0.
+    pub event: u64,
+    /// Its type as it was sent: for a chunk the chunk's, not that of what it expands to.
+    pub event_type: EventType,
+    /// What the event is about.
+    pub subject: Option<Subject>,
+    /// What would have been legal.
+    pub expected: Cow<'static, str>,
+    /// What came instead.
+    pub found: Cow<'static, str>,
+    /// What happened to the subject before.
+    pub history: History,
+    /// Everything else that is involved: for rule R3 each thing that is still open.
+    pub others: Vec<(Subject, History)>,
+}
+
+impl Violation {
+    /// A violation without a subject or history.
+    #[must_use]
+    pub fn new(
+        rule: Rule,
+        event: u64,
+        event_type: EventType,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            rule,
+            event,
+            event_type,
+            subject: None,
+            expected: expected.into(),
+            found: found.into(),
+            history: History::None,
+            others: Vec::new(),
+        }
+    }
+
+    /// The same about this subject with this history.
+    #[must_use]
+    pub fn about(mut self, subject: Subject, history: History) -> Self {
+        self.subject = Some(subject);
+        self.history = history;
+        self
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_head(f, self.rule, Some(self.event_type.as_str()), self.event)?;
+        if let Some(subject) = &self.subject {
+            write!(f, "{subject}: ")?;
+        }
+        write!(f, "expected {}, found {}", self.expected, self.found)?;
+        if self.history != History::None {
+            f.write_str(" (")?;
+            self.history.write(f, self.subject.as_ref())?;
+            f.write_str(")")?;
+        }
+        for (at, (subject, history)) in self.others.iter().enumerate() {
+            // Enough to find the fault; the list in full is in the field.
+            if at == 8 {
+                write!(f, "; and {} more", self.others.len() - at)?;
+                break;
+            }
+            write!(f, "; {subject}")?;
+            if *history != History::None {
+                f.write_str(" ")?;
+                history.write(f, Some(subject))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Violation {}
+
+/// What an event is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Subject {
+    /// What kind of thing.
+    pub kind: SubjectKind,
+    /// Its id, or its name for a step.
+    pub id: String,
+}
+
+impl Subject {
+    /// A thing of this kind with this id.
+    #[must_use]
+    pub fn new(kind: SubjectKind, id: impl Into<String>) -> Self {
+        Self { kind, id: id.into() }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.kind, crate::excerpt::excerpt(&self.id, 80))
+    }
+}
+
+/// The kinds of things that events are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum SubjectKind {
+    /// A text message.
+    TextMessage,
+    /// A tool call.
+    ToolCall,
+    /// A reasoning message.
+    ReasoningMessage,
+    /// A reasoning span.
+    ReasoningSpan,
+    /// An activity message.
+    Activity,
+    /// A step.
+    Step,
+    /// An invocation of a subagent.
+    Subagent,
+    /// A run.
+    Run,
+    /// A thread.
+    Thread,
+    /// An interrupt.
+    Interrupt,
+}
+
+impl fmt::Display for SubjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SubjectKind::TextMessage => "text message",
+            SubjectKind::ToolCall => "tool call",
+            SubjectKind::ReasoningMessage => "reasoning message",
+            SubjectKind::ReasoningSpan => "reasoning span",
+            SubjectKind::Activity => "activity",
+            SubjectKind::Step => "step",
+            SubjectKind::Subagent => "subagent",
+            SubjectKind::Run => "run",
+            SubjectKind::Thread => "thread",
+            SubjectKind::Interrupt => "interrupt",
+        })
+    }
+}
+
+/// What happened to a thing before the event at fault. Events are counted from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum History {
+    /// Nothing that matters.
+    None,
+    /// It was never opened in this run.
+    NeverOpened,
+    /// It is open.
+    Open {
+        /// The event that opened it.
+        since: u64,
+        /// The subagent invocation that owns it; absent for the parent agent.
+        owner: Option<String>,
+    },
+    /// It was closed.
+    Closed {
+        /// The event that closed it.
+        at: u64,
+        /// The subagent invocation that owns it; absent for the parent agent.
+        owner: Option<String>,
+    },
+    /// It was named by this event, without being opened.
+    Known {
+        /// The event that named it.
+        at: u64,
+        /// The subagent invocation that owns it; absent for the parent agent.
+        owner: Option<String>,
+    },
+}
+
+impl History {
+    /// The history in words, for this subject: runs, threads and interrupts have no owner.
+    fn write(&self, f: &mut fmt::Formatter<'_>, subject: Option<&Subject>) -> fmt::Result {
+        let (what, event, owner) = match self {
+            History::None => return Ok(()),
+            History::NeverOpened => return f.write_str("never opened"),
+            History::Open { since, owner } => ("open since", since, owner),
+            History::Closed { at, owner } => ("closed at", at, owner),
+            History::Known { at, owner } => ("known since", at, owner),
+        };
+        write!(f, "{what} event {event}")?;
+        match (subject.map(|subject| subject.kind), owner) {
+            (Some(SubjectKind::Run | SubjectKind::Thread | SubjectKind::Interrupt), None) => Ok(()),
+            (_, Some(owner)) => write!(f, ", owned by subagent {:?}", crate::excerpt::excerpt(owner, 80)),
+            (_, None) => f.write_str(", owned by the parent agent"),
+        }
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, None)
+    }
+}
+
+/// A stream that ended without the terminal event of its run (R8). It is never a success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Truncated {
+    /// How many input events came.
+    pub events: u64,
+    /// The run that was active; `None` where no run ever began.
+    pub run_id: Option<String>,
+    /// What was still open.
+    pub open: Vec<(Subject, History)>,
+    /// How the stream ended.
+    pub by: TruncatedBy,
+}
+
+impl Truncated {
+    /// A truncation after this many events.
+    #[must_use]
+    pub fn new(events: u64, run_id: Option<String>, by: TruncatedBy) -> Self {
+        Self { events, run_id, open: Vec::new(), by }
+    }
+}
+
+/// How a truncated stream ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TruncatedBy {
+    /// The source came to its end.
+    #[default]
+    Close,
+    /// The bytes ended within an event.
+    Partial,
+    /// The body of a response failed.
+    Body,
+    /// Nothing came for too long.
+    Timeout,
+}
+
+impl fmt::Display for Truncated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("R8: truncated: ")?;
+        f.write_str(match self.by {
+            TruncatedBy::Close => "the stream ended",
+            TruncatedBy::Partial => "the bytes ended within an event",
+            TruncatedBy::Body => "the body failed",
+            TruncatedBy::Timeout => "nothing came for too long",
+        })?;
+        write!(f, " after {} event{}", self.events, if self.events == 1 { "" } else { "s" })?;
+        match &self.run_id {
+            Some(run) => write!(f, " without a terminal event for run {:?}", crate::excerpt::excerpt(run, 80))?,
+            // A decoder knows of no runs.
+            None if self.by == TruncatedBy::Partial => {}
+            None => f.write_str(", before any run began")?,
+        }
+        for (at, (subject, history)) in self.open.iter().enumerate() {
+            if at == 8 {
+                write!(f, "; and {} more", self.open.len() - at)?;
+                break;
+            }
+            write!(f, "; {subject} ")?;
+            history.write(f, Some(subject))?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Truncated {}
+
+/// An event beyond a bound of [`Limits`](crate::Limits).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitExceeded {
+    /// The index of the input event, from 0.
+    pub event: u64,
+    /// Which bound.
+    pub limit: Limit,
+    /// The bound's value.
+    pub max: usize,
+}
+
+impl LimitExceeded {
+    /// This bound, met by this event.
+    #[must_use]
+    pub fn new(event: u64, limit: Limit, max: usize) -> Self {
+        Self { event, limit, max }
+    }
+}
+
+/// A bound of [`Limits`](crate::Limits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// [`Limits::max_event_bytes`](crate::Limits::max_event_bytes)
+    EventBytes,
+    /// [`Limits::max_depth`](crate::Limits::max_depth)
+    Depth,
+}
+
+impl fmt::Display for LimitExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit {
+            Limit::EventBytes => write!(f, "event {} is longer than {} bytes", self.event, self.max),
+            Limit::Depth => write!(f, "event {} is nested deeper than {} levels", self.event, self.max),
+        }
+    }
+}
+
+impl core::error::Error for LimitExceeded {}
+
+fn write_head(f: &mut fmt::Formatter<'_>, rule: Rule, event_type: Option<&str>, event: u64) -> fmt::Result {
+    match event_type {
+        Some(event_type) => write!(f, "{rule}: {event_type} (event {event}): "),
+        None => write!(f, "{rule}: event {event}: "),
+    }
+}

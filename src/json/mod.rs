@@ -1,0 +1,9 @@
+//! JSON as text: scanned, held as a tree, written back, and read while it is still incomplete. Knows
+//! nothing of events.
+
+pub(crate) mod node;
+pub(crate) mod partial;
+pub(crate) mod scan;
+pub(crate) mod short;
+pub(crate) mod string;
+mod write;

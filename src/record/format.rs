@@ -1,0 +1,55 @@
+//! The words of the recording format, and what is read of one. The format itself is described in
+//! [`record`](crate::record).
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::error::Error;
+use crate::raw::RawItem;
+
+/// The comment that a recording begins with. Behind it, and only there, comments are read.
+pub(super) const HEADER: &str = "ag-ui-recording 1";
+
+/// How the source of a recording ended, as it is written and read.
+pub(super) const END: &str = "end";
+pub(super) const TRUNCATED: &str = "truncated";
+pub(super) const FAILED: &str = "failed";
+
+/// The comment that tells which line ends of the next event were no LF.
+pub(super) const LINE_ENDS: &str = "line-ends";
+
+/// The comment that holds a warning, for whoever reads the file.
+pub(super) const WARNING: &str = "warning";
+
+/// What is read of a recording, with the time at which it came if that is known.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Recorded {
+    pub(super) at: Option<Duration>,
+    /// An error is the last.
+    pub(super) item: Result<RawItem, Error<RecordedError>>,
+}
+
+/// An error that a recorded source ended with: its text, as it was recorded.
+///
+/// In a replay it is the error within [`AgentError`](crate::agent::AgentError):
+/// `error.downcast_ref::<RecordedError>()`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedError {
+    pub(super) message: String,
+}
+
+impl RecordedError {
+    /// The text of the error.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for RecordedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for RecordedError {}

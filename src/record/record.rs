@@ -1,0 +1,311 @@
+use core::fmt;
+use core::future::poll_fn;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, ready};
+use std::io;
+
+use futures::stream::{FusedStream, Stream};
+use pin_project_lite::pin_project;
+use tokio::io::AsyncWrite;
+use tokio::time::Instant;
+
+use super::Recordable;
+use super::recordable::Entry;
+use super::writer::RecordingWriter;
+use crate::raw::RawContent;
+
+pin_project! {
+    /// The same stream, written down as it goes by: the stream of
+    /// [`record`](super::RecordStreamExt::record).
+    #[must_use = "streams do nothing unless polled"]
+    pub struct Record<S: Stream, W> {
+        #[pin]
+        source: Option<S>,
+        #[pin]
+        tape: Tape<W>,
+        recording: RecordingWriter,
+        began: Instant,
+        // Came, and is not given before it is written.
+        held: Option<S::Item>,
+        ended: bool,
+    }
+}
+
+impl<S: Stream, W> Record<S, W> {
+    pub(crate) fn new(source: S, writer: W, began: Instant) -> Self {
+        Self {
+            source: Some(source),
+            tape: Tape::new(writer),
+            recording: RecordingWriter::default(),
+            began,
+            held: None,
+            ended: false,
+        }
+    }
+
+    /// The source; `None` once it ended or failed, for it is dropped there and then.
+    #[must_use]
+    pub fn get_ref(&self) -> Option<&S> {
+        self.source.as_ref()
+    }
+
+    /// The source, to change it.
+    ///
+    /// Not to take items from: what is not seen here is not recorded.
+    #[must_use]
+    pub fn get_mut(&mut self) -> Option<&mut S> {
+        self.source.as_mut()
+    }
+
+    /// Where the recording goes.
+    #[must_use]
+    pub fn writer(&self) -> &W {
+        &self.tape.writer
+    }
+
+    /// Gives back where the recording goes. What was not yet written is lost, as is an item that
+    /// came and was not given.
+    #[must_use]
+    pub fn into_writer(self) -> W {
+        self.tape.writer
+    }
+
+    /// Why the recording broke off, though the stream goes on; `None` while all is well.
+    #[must_use]
+    pub fn error(&self) -> Option<&io::Error> {
+        self.tape.failure.as_ref()
+    }
+
+    pub(crate) fn take_error(self: Pin<&mut Self>) -> Option<io::Error> {
+        self.project().tape.project().failure.take()
+    }
+}
+
+impl<S: Stream, W: AsyncWrite> Record<S, W> {
+    /// Gives the source up, writes what is still to be written, and closes the writer.
+    ///
+    /// For whoever leaves a stream before its end: what is then in the recording is everything that
+    /// came, without a word about the end. At the end of the stream there is nothing left to do.
+    ///
+    /// # Errors
+    /// The writer's, also one from before.
+    ///
+    /// # Cancel safety
+    /// To drop the future is to drop the recorder: what the writer has taken stays written.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::record::RecordStreamExt;
+    /// use futures::{StreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> std::io::Result<()> {
+    /// let endless = stream::repeat(r#"{"type":"CUSTOM","name":"tick","value":0}"#);
+    /// let mut file = Vec::new();
+    /// let mut events = endless.record(&mut file);
+    /// events.next().await;
+    /// events.finish().await?;
+    /// assert!(String::from_utf8_lossy(&file).contains("tick"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn finish(self) -> io::Result<()> {
+        let mut this = pin!(self);
+        let mut this = this.as_mut().project();
+        this.source.set(None);
+        this.tape.as_mut().close();
+        poll_fn(|cx| this.tape.as_mut().poll_settle(cx)).await;
+        this.tape.project().failure.take().map_or(Ok(()), Err)
+    }
+}
+
+impl<S, W> Stream for Record<S, W>
+where
+    S: Stream,
+    S::Item: Recordable,
+    W: AsyncWrite,
+{
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let mut this = self.project();
+        if *this.ended {
+            return Poll::Ready(None);
+        }
+        loop {
+            ready!(this.tape.as_mut().poll_settle(cx));
+            let source = this.source.as_mut().as_pin_mut();
+            *this.ended = source.is_none();
+            if let Some(item) = this.held.take() {
+                return Poll::Ready(Some(item));
+            }
+            let Some(source) = source else { return Poll::Ready(None) };
+            let Poll::Ready(item) = source.poll_next(cx) else {
+                // While nothing comes there is time for it. That it is not done yet is no reason
+                // to wait for anything but the source.
+                let _ = this.tape.poll_flush(cx);
+                return Poll::Pending;
+            };
+            let at = this.began.elapsed();
+            let entry = item.as_ref().map(Recordable::entry);
+            let is_last = matches!(entry, None | Some(Entry::Failed(_) | Entry::Truncated));
+            let recording = &mut *this.recording;
+            this.tape.as_mut().write(|out| {
+                match entry {
+                    Some(Entry::Event(RawContent::Text(text))) => recording.text(at, text, out),
+                    Some(Entry::Event(RawContent::Value(value))) => recording.value(at, value, out)?,
+                    Some(Entry::Event(RawContent::Event(event))) => recording.value(at, event, out)?,
+                    Some(Entry::Warning(warning)) => recording.warning(at, &warning.to_string(), out),
+                    Some(Entry::Failed(message)) => recording.failed(at, &message, out),
+                    Some(Entry::Truncated) => recording.truncated(at, out),
+                    None => recording.end(at, out),
+                }
+                Ok(())
+            });
+            if is_last {
+                // Whoever sees an error does not ask again, so the file is closed before.
+                this.source.set(None);
+                this.tape.as_mut().close();
+            }
+            *this.held = item;
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // An error of the source ends it, however much it says it has.
+        let held = usize::from(self.held.is_some());
+        let (_, upper) = self.source.as_ref().map_or((0, Some(0)), Stream::size_hint);
+        (held, upper.and_then(|upper| upper.checked_add(held)))
+    }
+}
+
+impl<S, W> FusedStream for Record<S, W>
+where
+    S: Stream,
+    S::Item: Recordable,
+    W: AsyncWrite,
+{
+    fn is_terminated(&self) -> bool {
+        self.ended
+    }
+}
+
+impl<S: Stream, W> fmt::Debug for Record<S, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record")
+            .field("error", &self.tape.failure)
+            .field("is_source_open", &self.source.is_some())
+            .field("is_terminated", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// A writer, and what is on its way to it.
+    struct Tape<W> {
+        #[pin]
+        writer: W,
+        buffer: Vec<u8>,
+        written: usize,
+        state: State,
+        failure: Option<io::Error>,
+    }
+}
+
+/// What is still to be done behind what the buffer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// All that was written is flushed.
+    Clean,
+    /// It is not.
+    Dirty,
+    /// Nothing more will come.
+    Closing,
+    /// The writer is closed, or it failed: what comes is left out.
+    Closed,
+}
+
+impl<W> Tape<W> {
+    /// A buffer that grew beyond this is not kept for the next event.
+    const KEPT: usize = 64 * 1024;
+
+    fn new(writer: W) -> Self {
+        Self { writer, buffer: Vec::new(), written: 0, state: State::Clean, failure: None }
+    }
+
+    /// Puts something on the way.
+    fn write(self: Pin<&mut Self>, put: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
+        let this = self.project();
+        if *this.state == State::Closed {
+            return;
+        }
+        *this.state = State::Dirty;
+        if let Err(error) = put(this.buffer) {
+            crate::log::recording_failed(&error);
+            *this.failure = Some(io::Error::new(io::ErrorKind::InvalidData, error));
+            *this.state = State::Closing;
+        }
+    }
+
+    /// Says that nothing more will come.
+    fn close(self: Pin<&mut Self>) {
+        let this = self.project();
+        if *this.state != State::Closed {
+            *this.state = State::Closing;
+        }
+    }
+}
+
+impl<W: AsyncWrite> Tape<W> {
+    /// Waits until the writer has taken everything; and is closed, if nothing more will come.
+    fn poll_settle(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        while *this.state != State::Closed {
+            let result = match this.buffer.get(*this.written..) {
+                Some(rest @ [_, ..]) => match ready!(this.writer.as_mut().poll_write(cx, rest)) {
+                    Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                    Ok(count) => {
+                        *this.written += count;
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
+                _ => {
+                    if *this.written > Self::KEPT {
+                        *this.buffer = Vec::new();
+                    }
+                    this.buffer.clear();
+                    *this.written = 0;
+                    if *this.state != State::Closing {
+                        return Poll::Ready(());
+                    }
+                    ready!(this.writer.as_mut().poll_shutdown(cx)).map(|()| *this.state = State::Closed)
+                }
+            };
+            fail(result, this.state, this.failure);
+        }
+        Poll::Ready(())
+    }
+
+    /// Waits until what the writer has taken is where it goes.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        if *this.state == State::Dirty {
+            let result = ready!(this.writer.poll_flush(cx)).map(|()| *this.state = State::Clean);
+            fail(result, this.state, this.failure);
+        }
+        Poll::Ready(())
+    }
+}
+
+/// An error of the writer ends the recording, once; an interruption is none.
+fn fail(result: io::Result<()>, state: &mut State, failure: &mut Option<io::Error>) {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+            crate::log::recording_failed(&error);
+            *state = State::Closed;
+            failure.get_or_insert(error);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,549 @@
+//! Enforcement (rules E1 to E11): from a tree of JSON to typed values, and what is wrong with it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use smol_str::SmolStr;
+
+use crate::error::Malformed;
+use crate::event_type::EventType;
+use crate::excerpt::excerpt;
+use crate::id::{Interner, InterruptId, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
+use crate::json::node::{Node, Num};
+use crate::json::string::Str;
+use crate::rule::Rule;
+use crate::shared::Metadata;
+use crate::shared::{List, Text};
+
+/// Why a value did not come through.
+#[derive(Debug)]
+pub(crate) enum Reject {
+    /// It is unknown (E3, E4): whatever can do without it goes on.
+    Unknown(Rule),
+    /// It is wrong (E5): the run cannot go on, unless a container of it is removed anyway.
+    Malformed(Box<Fault>),
+}
+
+/// A malformed value: where, what was expected and what was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) path: String,
+    pub(crate) expected: &'static str,
+    pub(crate) found: String,
+    pub(crate) rule: Rule,
+}
+
+impl Fault {
+    /// The same as the error of an input event.
+    pub(crate) fn into_malformed(self, event: u64, event_type: Option<EventType>) -> Malformed {
+        let malformed = Malformed::new(self.rule, event, self.expected, self.found);
+        Malformed { event_type, path: self.path, ..malformed }
+    }
+}
+
+pub(crate) type Decoded<T> = Result<T, Reject>;
+
+/// Something removed on the way, for a warning.
+#[derive(Debug)]
+pub(crate) struct Removed {
+    pub(crate) rule: Rule,
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+enum Segment {
+    Key(Box<str>),
+    Index(usize),
+}
+
+/// What decoding carries along: the place it is at, and what it removed so far.
+#[derive(Default)]
+pub(crate) struct Context {
+    path: Vec<Segment>,
+    pub(crate) removed: Vec<Removed>,
+    pub(crate) interner: Interner,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("interner", &self.interner).finish_non_exhaustive()
+    }
+}
+
+/// The first malformed and the first fatal unknown field of an object.
+#[derive(Default)]
+pub(crate) struct Faults {
+    malformed: Option<Box<Fault>>,
+    unknown: Option<Rule>,
+}
+
+impl Faults {
+    fn note(&mut self, reject: Reject) {
+        match reject {
+            Reject::Unknown(rule) => self.unknown = self.unknown.or(Some(rule)),
+            Reject::Malformed(fault) => {
+                self.malformed.get_or_insert(fault);
+            }
+        }
+    }
+
+    /// Removal goes first: what is inside a removed container cannot be malformed any more.
+    pub(crate) fn check(self) -> Decoded<()> {
+        match (self.unknown, self.malformed) {
+            (Some(rule), _) => Err(Reject::Unknown(rule)),
+            (None, Some(fault)) => Err(Reject::Malformed(fault)),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// A JSON object that is being decoded.
+#[derive(Clone, Copy)]
+pub(crate) struct Object<'n, 'a> {
+    members: &'n [(Str<'a>, Node<'a>)],
+}
+
+impl<'n, 'a> Object<'n, 'a> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node<'a>> {
+        self.members.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value)
+    }
+}
+
+/// A type that enforcement can read.
+pub(crate) trait Decode: Sized {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self>;
+}
+
+impl Context {
+    pub(crate) fn reset(&mut self) {
+        self.path.clear();
+        self.removed.clear();
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.path_to(None)
+    }
+
+    /// The JSON pointer (RFC 6901) of this place, or of a member of it.
+    fn path_to(&self, member: Option<&str>) -> String {
+        let mut path = String::new();
+        for segment in &self.path {
+            path.push('/');
+            match segment {
+                Segment::Key(key) => push_escaped(&mut path, key),
+                Segment::Index(index) => path.push_str(&index.to_string()),
+            }
+        }
+        if let Some(member) = member {
+            path.push('/');
+            push_escaped(&mut path, member);
+        }
+        path
+    }
+
+    pub(crate) fn malformed(&self, expected: &'static str, node: &Node<'_>) -> Reject {
+        self.fault(Rule::E5, self.path(), expected, node.describe())
+    }
+
+    pub(crate) fn fault(&self, rule: Rule, path: String, expected: &'static str, found: String) -> Reject {
+        Reject::Malformed(Box::new(Fault { path, expected, found, rule }))
+    }
+
+    pub(crate) fn warn(&mut self, rule: Rule, path: String, message: String) {
+        self.removed.push(Removed { rule, path, message });
+    }
+
+    pub(crate) fn object<'n, 'a>(&self, node: &'n Node<'a>) -> Decoded<Object<'n, 'a>> {
+        match node {
+            Node::Object(members) => Ok(Object { members }),
+            other => Err(self.malformed("an object", other)),
+        }
+    }
+
+    /// Decodes one member in its place, forgetting what was removed inside it if it is unknown.
+    fn member<T: Decode>(&mut self, key: &str, node: &Node<'_>) -> Decoded<T> {
+        self.within(Segment::Key(key.into()), |cx| T::decode(node, cx))
+    }
+
+    fn within<T>(&mut self, segment: Segment, decode: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<T> {
+        let mark = self.removed.len();
+        self.path.push(segment);
+        let decoded = decode(self);
+        self.path.pop();
+        if let Err(Reject::Unknown(_)) = decoded {
+            self.removed.truncate(mark);
+        }
+        decoded
+    }
+
+    pub(crate) fn required<T: Decode>(
+        &mut self,
+        object: Object<'_, '_>,
+        key: &'static str,
+        faults: &mut Faults,
+    ) -> Option<T> {
+        let Some(node) = object.get(key) else {
+            let twin = snake_case(key);
+            let found = if twin != key && object.get(&twin).is_some() {
+                format!("nothing there, but `{twin}` beside it")
+            } else {
+                "nothing there".into()
+            };
+            faults.note(self.fault(Rule::E5, self.path_to(Some(key)), "a required field", found));
+            return None;
+        };
+        self.member(key, node).map_err(|reject| faults.note(reject)).ok()
+    }
+
+    pub(crate) fn optional<T: Decode>(
+        &mut self,
+        object: Object<'_, '_>,
+        key: &'static str,
+        faults: &mut Faults,
+    ) -> Option<T> {
+        let node = object.get(key)?;
+        match self.member(key, node) {
+            Ok(value) => Some(value),
+            Err(Reject::Unknown(rule)) => {
+                let path = self.path_to(Some(key));
+                self.warn(
+                    rule,
+                    path,
+                    format!("removed `{key}`: {} is not known here, or needs what is not", describe_member(node)),
+                );
+                None
+            }
+            Err(reject) => {
+                faults.note(reject);
+                None
+            }
+        }
+    }
+
+    /// Warns of what a closed object does not describe (E2).
+    pub(crate) fn strip(&mut self, object: Object<'_, '_>, known: &[&[&str]]) {
+        for (key, _) in object.members {
+            if !known.iter().any(|keys| keys.contains(&key.as_str())) {
+                let path = self.path_to(Some(key.as_str()));
+                let message = format!("removed the unknown property `{}`", excerpt(key.as_str(), 64));
+                self.warn(Rule::E2, path, message);
+            }
+        }
+    }
+
+    /// The discriminator of a union.
+    pub(crate) fn tag<'n>(&self, object: Object<'n, '_>, key: &'static str) -> Decoded<&'n str> {
+        match object.get(key) {
+            Some(Node::String(text)) => Ok(text.as_str()),
+            Some(other) => Err(self.fault(Rule::E5, self.path_to(Some(key)), "a string", other.describe())),
+            None => Err(self.fault(Rule::E5, self.path_to(Some(key)), "a required field", "nothing there".into())),
+        }
+    }
+
+    pub(crate) fn text<'n>(&mut self, node: &'n Node<'_>) -> Decoded<&'n str> {
+        match node {
+            Node::String(text) => {
+                if text.lone.any() {
+                    self.warn_of_lone_surrogate();
+                }
+                Ok(text.as_str())
+            }
+            other => Err(self.malformed("a string", other)),
+        }
+    }
+
+    fn warn_of_lone_surrogate(&mut self) {
+        let path = self.path();
+        self.warn(Rule::E11, path, "half a surrogate pair was replaced with U+FFFD".into());
+    }
+
+    fn id_text<'n>(&mut self, node: &'n Node<'_>) -> Decoded<&'n str> {
+        match node {
+            Node::String(text) if text.lone.any() => {
+                Err(self.fault(Rule::E5, self.path(), "an id of whole characters", "half a surrogate pair".into()))
+            }
+            Node::String(text) => Ok(text.as_str()),
+            other => Err(self.malformed("a string", other)),
+        }
+    }
+
+    /// An open value, kept whole (E6).
+    pub(crate) fn open(&mut self, node: &Node<'_>) -> Decoded<Value> {
+        Ok(match node {
+            Node::Null => Value::Null,
+            Node::Bool(value) => Value::Bool(*value),
+            Node::Number(number) => Value::Number(self.number(number)?),
+            Node::String(_) => Value::String(self.text(node)?.to_owned()),
+            Node::Array(elements) => {
+                let mut values = Vec::with_capacity(elements.len());
+                for (index, element) in elements.iter().enumerate() {
+                    values.push(self.within(Segment::Index(index), |cx| cx.open(element))?);
+                }
+                Value::Array(values)
+            }
+            Node::Object(_) => Value::Object(self.open_object(node)?),
+        })
+    }
+
+    fn number(&self, number: &Num<'_>) -> Decoded<serde_json::Number> {
+        number.to_number().ok_or_else(|| {
+            let found = match number {
+                Num::Text(text) => excerpt(text, 40).into_owned(),
+                Num::Value(number) => number.to_string(),
+            };
+            self.fault(Rule::E5, self.path(), "a number within the range of a double", found)
+        })
+    }
+
+    pub(crate) fn open_object(&mut self, node: &Node<'_>) -> Decoded<Map<String, Value>> {
+        let object = self.object(node)?;
+        self.open_members(object.members.iter())
+    }
+
+    fn open_members<'n, 'a: 'n>(
+        &mut self,
+        members: impl Iterator<Item = &'n (Str<'a>, Node<'a>)>,
+    ) -> Decoded<Map<String, Value>> {
+        let mut map = Map::new();
+        for (key, value) in members {
+            let value = self.within(Segment::Key(key.as_str().into()), |cx| {
+                if key.lone.any() {
+                    cx.warn_of_lone_surrogate();
+                }
+                cx.open(value)
+            })?;
+            map.insert(key.as_str().to_owned(), value);
+        }
+        Ok(map)
+    }
+
+    /// The members of an open object without these.
+    pub(crate) fn open_others(&mut self, object: Object<'_, '_>, without: &[&str]) -> Decoded<Map<String, Value>> {
+        self.open_members(object.members.iter().filter(|(key, _)| !without.contains(&key.as_str())))
+    }
+
+    /// A list that loses its unknown elements (E3).
+    pub(crate) fn list<T: Decode>(&mut self, node: &Node<'_>) -> Decoded<Vec<T>> {
+        let Node::Array(elements) = node else { return Err(self.malformed("an array", node)) };
+        let mut list = Vec::with_capacity(elements.len().min(1024));
+        // A malformed element must not hide that the list's container is removed, but the list
+        // itself can only be malformed.
+        for (index, element) in elements.iter().enumerate() {
+            match self.within(Segment::Index(index), |cx| T::decode(element, cx)) {
+                Ok(value) => list.push(value),
+                Err(Reject::Unknown(rule)) => {
+                    let path = self.path_to(Some(&index.to_string()));
+                    self.warn(
+                        rule,
+                        path,
+                        format!(
+                            "removed element {index}: {} is not known here, or needs what is not",
+                            describe_member(element)
+                        ),
+                    );
+                }
+                Err(reject) => return Err(reject),
+            }
+        }
+        Ok(list)
+    }
+
+    pub(crate) fn integer(&self, node: &Node<'_>, min: i64, expected: &'static str) -> Decoded<i64> {
+        const MAX: i64 = (1 << 53) - 1;
+        match node {
+            Node::Number(number) => number
+                .to_integer()
+                .filter(|value| (min..=MAX).contains(value))
+                .ok_or_else(|| self.malformed(expected, node)),
+            other => Err(self.malformed(expected, other)),
+        }
+    }
+}
+
+/// What a removed value said it was.
+fn describe_member(node: &Node<'_>) -> String {
+    if let Node::Object(members) = node {
+        for discriminator in ["type", "role", "op"] {
+            let found = members.iter().find(|(key, _)| key.as_str() == discriminator);
+            if let Some((_, Node::String(text))) = found {
+                return format!("{discriminator} {:?}", excerpt(text.as_str(), 40));
+            }
+        }
+    }
+    node.describe()
+}
+
+fn push_escaped(path: &mut String, key: &str) {
+    for character in key.chars() {
+        match character {
+            '~' => path.push_str("~0"),
+            '/' => path.push_str("~1"),
+            other => path.push(other),
+        }
+    }
+}
+
+fn snake_case(key: &str) -> String {
+    let mut twin = String::with_capacity(key.len() + 4);
+    for character in key.chars() {
+        if character.is_ascii_uppercase() {
+            twin.push('_');
+        }
+        twin.push(character.to_ascii_lowercase());
+    }
+    twin
+}
+
+impl Decode for String {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.text(node).map(str::to_owned)
+    }
+}
+
+impl Decode for SmolStr {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.text(node).map(SmolStr::from)
+    }
+}
+
+impl Decode for Arc<str> {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.text(node).map(Arc::from)
+    }
+}
+
+impl Decode for Text {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.text(node).map(Text::from)
+    }
+}
+
+macro_rules! decode_ids {
+    ($($name:ident $slot:literal),*) => {$(
+        impl Decode for $name {
+            fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+                let text = cx.id_text(node)?;
+                Ok(Self::from_id(cx.interner.get($slot, text)))
+            }
+        }
+    )*};
+}
+
+decode_ids!(MessageId 0, ToolCallId 1, SubagentRunId 2, RunId 3, ThreadId 3, InterruptId 3);
+
+impl Decode for bool {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        match node {
+            Node::Bool(value) => Ok(*value),
+            other => Err(cx.malformed("true or false", other)),
+        }
+    }
+}
+
+/// A safe integer: what `timestamp` is.
+impl Decode for i64 {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.integer(node, -((1 << 53) - 1), "an integer within ±(2^53-1)")
+    }
+}
+
+/// A count: what token usage is.
+impl Decode for u64 {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        let value = cx.integer(node, 0, "an integer from 0 to 2^53-1")?;
+        Ok(value.unsigned_abs())
+    }
+}
+
+/// Any value, null included.
+impl Decode for Value {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.open(node)
+    }
+}
+
+impl Decode for Map<String, Value> {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.open_object(node)
+    }
+}
+
+impl Decode for Metadata {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.open_object(node).map(Metadata::from)
+    }
+}
+
+/// A field that holds any value except null.
+pub(crate) struct NonNull(pub(crate) Value);
+
+impl Decode for NonNull {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        match node {
+            Node::Null => Err(cx.malformed("a value other than null, or no field at all", node)),
+            other => cx.open(other).map(NonNull),
+        }
+    }
+}
+
+/// An id that has no type of its own.
+pub(crate) struct Ident(pub(crate) Arc<str>);
+
+impl Decode for Ident {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.id_text(node).map(|text| Self(text.into()))
+    }
+}
+
+/// A member with one legal value, which is no closed set (rule E4): any other is malformed.
+pub(crate) struct Constant(String);
+
+impl Decode for Constant {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        match node {
+            Node::String(text) => Ok(Self(text.as_str().to_owned())),
+            other => Err(cx.malformed("a string", other)),
+        }
+    }
+}
+
+impl Constant {
+    pub(crate) fn check(
+        found: Option<Self>,
+        cx: &Context,
+        key: &'static str,
+        expected: &'static str,
+        faults: &mut Faults,
+    ) {
+        if let Some(Self(found)) = found {
+            if found != expected {
+                let found = format!("the string {:?}", excerpt(&found, 40));
+                faults.note(cx.fault(Rule::E5, cx.path_to(Some(key)), expected, found));
+            }
+        }
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.list(node)
+    }
+}
+
+impl<T: Decode> Decode for Box<T> {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        T::decode(node, cx).map(Box::new)
+    }
+}
+
+impl<T: Decode> Decode for Arc<T> {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        T::decode(node, cx).map(Arc::new)
+    }
+}
+
+impl<T: Decode + Clone> Decode for List<T> {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.list(node).map(|list| list.into_iter().collect())
+    }
+}

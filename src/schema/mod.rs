@@ -1,0 +1,6 @@
+//! The schema of the wire types: the tables that they are written in, and how enforcement reads them.
+
+#[macro_use]
+mod tables;
+pub(crate) mod decode;
+pub(crate) mod read;

@@ -1,0 +1,55 @@
+//! What is read on its own, not within an event: messages, and the input of a run.
+
+use serde_json::Value;
+
+use crate::error::{Error, Limit, LimitExceeded, Malformed};
+use crate::json::node::Node;
+use crate::limits::Limits;
+use crate::rule::Rule;
+use crate::schema::decode::{Context, Decode, Reject};
+use crate::warning::Warning;
+
+/// What is read, and what was removed from it; `None` where that is the whole of it.
+type Read<T> = Result<(Option<T>, Vec<Warning>), Error>;
+
+/// From JSON text. `name` stands in warnings where the type of an event would, `what` in errors.
+pub(crate) fn from_json<T: Decode>(json: &[u8], name: &str, what: &'static str) -> Read<T> {
+    let json = core::str::from_utf8(json)
+        .map_err(|error| Malformed::new(Rule::E9, 0, what, format!("no UTF-8 at byte {}", error.valid_up_to())))?;
+    let depth = Limits::default().depth();
+    let node = Node::parse(json, depth).map_err(|error| {
+        if error.too_deep {
+            return too_deep(depth);
+        }
+        Malformed::new(Rule::E9, 0, what, format!("no JSON: {} at byte {}", error.reason, error.offset)).into()
+    })?;
+    from_node(&node, name)
+}
+
+/// The same from a [`Value`].
+pub(crate) fn from_value<T: Decode>(value: &Value, name: &str) -> Read<T> {
+    let depth = Limits::default().depth();
+    from_node(&Node::from_value(value, depth).ok_or_else(|| too_deep(depth))?, name)
+}
+
+fn from_node<T: Decode>(node: &Node<'_>, name: &str) -> Read<T> {
+    let mut cx = Context::default();
+    match T::decode(node, &mut cx) {
+        Ok(read) => {
+            let warnings = cx.removed.into_iter();
+            Ok((
+                Some(read),
+                warnings.map(|removed| Warning::new(removed.rule, 0, name, removed.path, removed.message)).collect(),
+            ))
+        }
+        Err(Reject::Unknown(rule)) => {
+            let message = "removed the whole of it: a value that it needs is not known here".to_owned();
+            Ok((None, vec![Warning::new(rule, 0, name, String::new(), message)]))
+        }
+        Err(Reject::Malformed(fault)) => Err(fault.into_malformed(0, None).into()),
+    }
+}
+
+fn too_deep(depth: usize) -> Error {
+    LimitExceeded::new(0, Limit::Depth, depth).into()
+}
