@@ -20,8 +20,8 @@ def allowed(expression):
 packages = json.load(sys.stdin)["packages"]
 wrong = [f"{p['name']} {p['version']}: {p['license']}" for p in packages if not p["license"] or not allowed(p["license"])]
 outside = [
-    f"{p['name']} comes from {p['source']}" for p in packages if p["source"] and "crates.io-index" not in p["source"]
+    f"{p['name']} comes from {p['source']}" for p in packages if p["source"] and not p["source"].startswith("registry+")
 ]
 if wrong or outside:
     sys.exit("not allowed:\n" + "\n".join(wrong + outside))
-print(f"{len(packages)} packages, all under licences that are allowed, all from the registry")
+print(f"{len(packages)} packages, all under licences that are allowed, all from a registry")
