@@ -95,6 +95,7 @@ mod resume;
 mod rule;
 mod run_input;
 mod shared;
+mod source_error;
 mod version;
 mod warning;
 

@@ -6,6 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::event::Event;
+#[cfg(feature = "stream")]
+use crate::json::node::Node;
+#[cfg(feature = "stream")]
+use crate::limits::Limits;
 use crate::warning::Warning;
 
 /// A raw event, owned: what middleware between the compatibility boundary and enforcement sees.
@@ -20,6 +24,53 @@ pub enum Raw {
     Value(Value),
     /// A typed event.
     Event(Event),
+}
+
+#[cfg(feature = "stream")]
+impl Raw {
+    /// `true` for an event that ends a run, `false` for one that begins one: judged by the type alone,
+    /// which most producers write first, so that a delta is not read for it.
+    pub(crate) fn bounds_a_run(&self) -> Option<bool> {
+        match self {
+            Raw::Text(text) => text_bounds_a_run(text),
+            Raw::Bytes(bytes) if may_bound_a_run(bytes) => text_bounds_a_run(core::str::from_utf8(bytes).ok()?),
+            Raw::Bytes(_) => None,
+            Raw::Value(value) => type_bounds_a_run(value.get("type")?.as_str()?),
+            Raw::Event(event) => type_bounds_a_run(event.event_type().as_str()),
+        }
+    }
+}
+
+#[cfg(feature = "stream")]
+fn text_bounds_a_run(text: &str) -> Option<bool> {
+    if !may_bound_a_run(text.as_bytes()) {
+        return None;
+    }
+    // As deep as may be: how deep an event is allowed to be is for enforcement to say.
+    let Ok(Node::Object(members)) = Node::parse(text, Limits::CEILING_DEPTH) else { return None };
+    match members.iter().find(|(name, _)| name.as_str() == "type")? {
+        (_, Node::String(name)) => type_bounds_a_run(name.as_str()),
+        _ => None,
+    }
+}
+
+/// Whether the text has to be read to know; `false` where it begins with another type.
+#[cfg(feature = "stream")]
+fn may_bound_a_run(text: &[u8]) -> bool {
+    const BOUNDS: &[u8] = b"RUN_";
+    match text.trim_ascii_start().strip_prefix(br#"{"type":""#) {
+        Some(name) => name.starts_with(BOUNDS),
+        None => text.windows(BOUNDS.len()).any(|bytes| bytes == BOUNDS),
+    }
+}
+
+#[cfg(feature = "stream")]
+fn type_bounds_a_run(name: &str) -> Option<bool> {
+    match name {
+        "RUN_FINISHED" | "RUN_ERROR" => Some(true),
+        "RUN_STARTED" => Some(false),
+        _ => None,
+    }
 }
 
 macro_rules! raw_from {
@@ -264,6 +315,33 @@ impl RawEvent for RawItem {
         match self {
             RawItem::Event { raw, index } => Owned::Event(raw, Some(index)),
             RawItem::Warning(warning) => Owned::Warning(warning),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "stream"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_or_ends_a_run_is_told_by_its_type() {
+        for (text, bounds) in [
+            (r#"{"type":"CUSTOM","name":"RUN_ERROR","value":{"type":"RUN_FINISHED"}}"#, None),
+            (r#"{"name":"RUN_STARTED","value":{"type":"RUN_STARTED"},"type":"CUSTOM"}"#, None),
+            (r#"{"runId":"r","type" : "RUN_FINISHED"}"#, Some(true)),
+            (r#" {"type":"RUN_STARTED"}"#, Some(false)),
+            (r#"{"type":"RUN_ERROR","message":"no"}"#, Some(true)),
+            // E10: the last of several counts.
+            (r#"{"type":"RUN_FINISHED","type":"RUN_STARTED"}"#, Some(false)),
+            (r#"{"type":"RUN_LATER"}"#, None),
+            ("\"RUN_FINISHED\"", None),
+            (r#"{"type":"RUN_FINISHED""#, None),
+        ] {
+            assert_eq!(Raw::from(text).bounds_a_run(), bounds, "{text}");
+            assert_eq!(Raw::from(text.as_bytes()).bounds_a_run(), bounds, "{text}");
+            if let Ok(value) = serde_json::from_str::<Value>(text) {
+                assert_eq!(Raw::from(value).bounds_a_run(), bounds, "{text}");
+            }
         }
     }
 }

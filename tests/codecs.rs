@@ -188,7 +188,7 @@ fn what_came_before_an_error_of_the_decoder_is_given_before_it() {
     }
     assert!(remote.is_dropped());
     let error = assert_ready!(stream.poll_next()).unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "event 2 is longer than 10 bytes");
+    assert_eq!(error.to_string(), "event 2 is longer than 10 bytes, the `max_event_bytes` of the decoder");
     assert!(stream.is_terminated());
     assert_ready_eq!(stream.poll_next(), None);
 }

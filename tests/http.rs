@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ag_ui_stream::client::{
-    AbortHandle, HttpAgent, HttpAgentBuilder, HttpError, HttpEvents, HttpOptions, ResponseExt, reqwest,
+    AbortHandle, ClientError, HttpAgent, HttpAgentBuilder, HttpEvents, HttpOptions, ResponseExt, reqwest,
 };
-use ag_ui_stream::error::{Limit, LimitExceeded, Truncated, TruncatedBy};
+use ag_ui_stream::codec::Format;
+use ag_ui_stream::error::{AgentError, Limit, LimitExceeded, LimitStage, Truncated, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
 use ag_ui_stream::{Agent, AgentExt, Error, EventStreamExt, Limits, RawItem, Rule, RunAgentInput};
 use futures::{StreamExt, TryStreamExt};
@@ -103,7 +104,7 @@ fn agent(url: &str, options: HttpOptions) -> HttpAgent {
 struct Outcome {
     text: Option<String>,
     outcome: Option<String>,
-    error: Option<Error<HttpError>>,
+    error: Option<Error<ClientError>>,
 }
 
 async fn run_with(url: &str, options: HttpOptions) -> Outcome {
@@ -129,7 +130,7 @@ async fn run(url: &str) -> Outcome {
     run_with(url, HttpOptions::new()).await
 }
 
-async fn refused(url: &str) -> HttpError {
+async fn refused(url: &str) -> ClientError {
     let error = HttpAgent::new(url).unwrap().start(input()).await.unwrap_err();
     assert_eq!(error.truncated_by(), None);
     error
@@ -141,7 +142,7 @@ fn assert_whole(outcome: &Outcome) {
     assert_eq!(outcome.outcome.as_deref(), Some("success"));
 }
 
-fn source(error: Option<Error<HttpError>>) -> HttpError {
+fn source(error: Option<Error<ClientError>>) -> ClientError {
     match error {
         Some(Error::Source(error)) => error,
         other => panic!("{other:?}"),
@@ -157,7 +158,7 @@ fn what_is_shared_between_threads() {
     fn sent<T: Send + Unpin + 'static>() {}
     fn shared<T: Send + Sync + Unpin + Clone + 'static>() {}
     sent::<HttpEvents>();
-    sent::<HttpError>();
+    sent::<ClientError>();
     sent::<HttpAgentBuilder>();
     shared::<HttpAgent>();
     shared::<AbortHandle>();
@@ -194,7 +195,6 @@ async fn any_cut_into_chunks_is_the_same() {
 #[tokio::test]
 async fn a_run_over_protobuf() {
     use ag_ui_stream::Event;
-    use ag_ui_stream::codec::Format;
 
     let mut body = Vec::new();
     for line in whole().split_terminator("\n\n") {
@@ -289,7 +289,7 @@ async fn t4_nothing_is_sent_of_a_malformed_input() {
     let mut input = input();
     input.state = Some(Value::Null);
     match agent.start(input).await.unwrap_err() {
-        HttpError::Input(error) => assert_eq!(error.path, "/state"),
+        ClientError::Input(error) => assert_eq!(error.path, "/state"),
         other => panic!("{other:?}"),
     }
 }
@@ -297,9 +297,9 @@ async fn t4_nothing_is_sent_of_a_malformed_input() {
 #[tokio::test]
 async fn what_cannot_be_built() {
     fn is_header(builder: HttpAgentBuilder) -> bool {
-        matches!(builder.build(), Err(HttpError::Prepare(_)))
+        matches!(builder.build(), Err(ClientError::Prepare(_)))
     }
-    assert!(matches!(HttpAgent::new("no address"), Err(HttpError::Client(_))));
+    assert!(matches!(HttpAgent::new("no address"), Err(ClientError::Request(_))));
     assert!(is_header(HttpAgent::builder("http://localhost").header("a b", "c")));
     assert!(is_header(HttpAgent::builder("http://localhost").header("a", "c\n")));
     assert!(is_header(HttpAgent::builder("http://localhost").bearer("c\n")));
@@ -311,18 +311,18 @@ async fn no_server() {
     let url = format!("http://{}/?key=secret", listener.local_addr().unwrap());
     drop(listener);
     let error = refused(&url).await;
-    assert!(matches!(error, HttpError::Connect(_)), "{error:?}");
+    assert!(matches!(error, ClientError::Connect(_)), "{error:?}");
     assert!(std::error::Error::source(&error).is_some());
     assert!(!format!("{error:?}").contains("secret"));
     let error = refused(&server(async |socket, _| drop(socket)).await).await;
-    assert!(matches!(error, HttpError::Request(_)), "{error:?}");
+    assert!(matches!(error, ClientError::NoAnswer(_)), "{error:?}");
 }
 
 #[tokio::test]
 async fn https_without_tls_says_what_to_do() {
     let agent = HttpAgent::new("https://127.0.0.1:1/agent?secret=1").unwrap();
     let error = agent.start(input()).await.unwrap_err();
-    assert!(matches!(error, HttpError::NoTls(_)), "{error:?}");
+    assert!(matches!(error, ClientError::NoTls(_)), "{error:?}");
     assert!(error.to_string().contains("rustls"), "{error}");
     assert!(!format!("{error:?}").contains("secret"), "{error:?}");
 }
@@ -331,7 +331,7 @@ async fn https_without_tls_says_what_to_do() {
 async fn a_hook_that_fails() {
     let agent = HttpAgent::builder("http://127.0.0.1:1/").prepare(|_| async { Err("no token".into()) });
     let error = agent.build().unwrap().start(input()).await.unwrap_err();
-    assert!(matches!(&error, HttpError::Prepare(_)));
+    assert!(matches!(&error, ClientError::Prepare(_)));
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "no token");
 }
 
@@ -340,29 +340,102 @@ async fn a_status_with_a_body() {
     let body = "ä".repeat(10_000);
     let head = format!("HTTP/1.1 500 Oh\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\nx", body.len() + 1);
     match refused(&says(head + &body).await).await {
-        HttpError::Status { status, excerpt } => {
-            assert_eq!(status.as_u16(), 500);
+        ClientError::Status(answer) => {
+            assert_eq!(answer.status.as_u16(), 500);
             // A character does not fit whole into the last byte.
-            assert_eq!(excerpt.len(), 4095);
-            assert!(excerpt.starts_with("xä") && excerpt.ends_with('ä'));
+            assert_eq!(answer.excerpt.len(), 4095);
+            assert!(answer.excerpt.starts_with("xä") && answer.excerpt.ends_with('ä'));
         }
         other => panic!("{other:?}"),
     }
     // A body that breaks off is quoted as far as it came.
     match refused(&says("HTTP/1.1 401 No\r\ncontent-length: 100\r\n\r\nwho?").await).await {
-        HttpError::Status { status, excerpt } => assert_eq!((status.as_u16(), &*excerpt), (401, "who?")),
+        ClientError::Status(answer) => assert_eq!((answer.status.as_u16(), &*answer.excerpt), (401, "who?")),
         other => panic!("{other:?}"),
     }
 }
 
+fn redirect(status: u16, to: &str) -> String {
+    format!("HTTP/1.1 {status} Elsewhere\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n")
+}
+
 #[tokio::test]
 async fn a_redirect_that_would_drop_the_post_is_not_followed() {
-    let error = refused(&says("HTTP/1.1 302 Found\r\nlocation: /login\r\ncontent-length: 0\r\n\r\n").await).await;
-    assert_eq!(error.status().map(|status| status.as_u16()), Some(302));
-    // One that repeats it is.
-    let target = says(format!("{SSE}{}", whole())).await;
-    let head = format!("HTTP/1.1 307 Elsewhere\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
-    assert_whole(&run(&says(head).await).await);
+    let url = says(redirect(302, "/login?token=secret")).await;
+    match refused(&url).await {
+        ClientError::Redirect { status, to } => {
+            assert_eq!(status.as_u16(), 302);
+            assert_eq!(to, url.replace("/agent", "/login"), "no secret is shown");
+        }
+        other => panic!("{other:?}"),
+    }
+    // Nothing to go to.
+    let error = refused(&says("HTTP/1.1 304 Not Modified\r\n\r\n").await).await;
+    assert!(matches!(&error, ClientError::Status(answer) if answer.status.as_u16() == 304), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_origin_repeats_the_post() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/agent", listener.local_addr().unwrap());
+    let server = async {
+        let mut requests = Vec::new();
+        for answer in [redirect(307, "/there"), redirect(308, "again"), format!("{SSE}{}", whole())] {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            requests.push(read_request(&mut socket).await);
+            socket
+                .write_all(answer.replace("content-length", "connection: close\r\ncontent-length").as_bytes())
+                .await
+                .unwrap();
+        }
+        requests
+    };
+    let (outcome, requests) = tokio::join!(run(&url), server);
+    assert_whole(&outcome);
+    for (request, path) in requests.iter().zip(["/agent", "/there", "/again"]) {
+        assert!(request.starts_with(&format!("POST {path} ")), "{request}");
+        assert!(request.contains("Hello"), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_origin_is_sent_nothing_unless_it_is_named() {
+    for status in [307, 308] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let other = format!("http://{}", listener.local_addr().unwrap());
+        let answer = redirect(status, &format!("{}/agent", other.replace("http://", "http://user:secret@")));
+        let build = |url: &str| HttpAgent::builder(url).header("x-api-key", "key");
+
+        let agent = build(&says(answer.clone()).await).build().unwrap();
+        match agent.start(input()).await.unwrap_err() {
+            ClientError::Redirect { to, .. } => assert_eq!(to, format!("{other}/agent")),
+            error => panic!("{error:?}"),
+        }
+        let reached = tokio::time::timeout(Duration::from_millis(20), listener.accept()).await;
+        assert!(reached.is_err(), "somebody connected");
+
+        let agent = build(&says(answer).await).redirects_to(&other).build().unwrap();
+        let (events, request) = tokio::join!(agent.events(input()), async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let request = read_request(&mut socket).await;
+            socket.write_all(format!("{SSE}{}", whole()).as_bytes()).await.unwrap();
+            request
+        });
+        assert_eq!(events.unwrap().try_collect::<Vec<_>>().await.unwrap().len(), 5);
+        assert!(request.contains("x-api-key: key"), "{request}");
+    }
+    let error = HttpAgent::builder("http://localhost").redirects_to("elsewhere").build().unwrap_err();
+    assert!(matches!(error, ClientError::Request(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_status_keeps_its_headers_and_shows_their_names_alone() {
+    let answer = "HTTP/1.1 429 Slow down\r\nretry-after: 7\r\nx-request-id: r-1\r\nset-cookie: secret\r\n\r\n";
+    let error = refused(&says(answer).await).await;
+    let headers = error.answer().unwrap().headers();
+    assert!(headers["retry-after"] == "7" && headers["x-request-id"] == "r-1");
+    let shown = format!("{error:?} {error}");
+    assert!(shown.contains("set-cookie") && !shown.contains("secret"), "{shown}");
 }
 
 #[tokio::test]
@@ -370,15 +443,15 @@ async fn t1a_another_content_type_is_no_success() {
     let page = "<!doctype html><title>Sign in</title>";
     let head = "HTTP/1.1 200 OK\r\nconnection: close\r\n";
     match refused(&says(format!("{head}content-type: text/html\r\n\r\n{page}")).await).await {
-        HttpError::ContentType { content_type, excerpt, status } => {
+        ClientError::ContentType { content_type, answer } => {
             assert_eq!(content_type.as_deref(), Some("text/html"));
-            assert_eq!((status.as_u16(), &*excerpt), (200, page));
+            assert_eq!((answer.status.as_u16(), &*answer.excerpt), (200, page));
         }
         other => panic!("{other:?}"),
     }
     for nothing in [format!("{head}\r\n{}", whole()), "HTTP/1.1 204 No\r\n\r\n".to_owned()] {
         let error = refused(&says(nothing).await).await;
-        assert!(matches!(error, HttpError::ContentType { content_type: None, .. }), "{error:?}");
+        assert!(matches!(error, ClientError::ContentType { content_type: None, .. }), "{error:?}");
         assert_eq!(error.rule(), Some(Rule::T1a));
     }
 }
@@ -387,16 +460,27 @@ async fn t1a_another_content_type_is_no_success() {
 async fn a_compressed_answer_is_an_error() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\n\x1f";
     match refused(&says(head).await).await {
-        HttpError::ContentEncoding { encoding } => assert_eq!(encoding, "gzip"),
+        ClientError::ContentEncoding { encoding } => assert_eq!(encoding, "gzip"),
         other => panic!("{other:?}"),
     }
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: Identity\r\n\r\n";
+    // Any of them, in one header or in several.
+    for (encodings, named) in
+        [("identity\r\ncontent-encoding: br", "identity, br"), ("identity, gzip", "identity, gzip")]
+    {
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: {encodings}\r\n\r\n");
+        match refused(&says(head).await).await {
+            ClientError::ContentEncoding { encoding } => assert_eq!(encoding, named),
+            other => panic!("{other:?}"),
+        }
+    }
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: Identity\r\ncontent-encoding: \r\n\r\n";
     assert_whole(&run(&says(format!("{head}{}", whole())).await).await);
 }
 
 #[tokio::test]
 async fn t3_an_empty_body_is_truncated() {
-    for body in ["", ": only a comment\n\n"] {
+    for body in ["", "\n\n"] {
         let outcome = run(&says(format!("{SSE}{body}")).await).await;
         match outcome.error {
             Some(Error::Truncated(error)) => assert_eq!(*error, Truncated::new(0, None, TruncatedBy::Close)),
@@ -404,6 +488,42 @@ async fn t3_an_empty_body_is_truncated() {
         }
         assert_eq!(outcome.outcome, None);
     }
+}
+
+#[tokio::test]
+async fn t1a_a_body_without_an_event_is_quoted() {
+    let long = format!("{{\"detail\":\"{}\"}}", "ä".repeat(5000));
+    for body in [": only a comment\n\n", r#"{"error":{"message":"quota used up"}}"#, &long] {
+        let outcome = run(&says(format!("{SSE}{body}")).await).await;
+        let error = outcome.error.unwrap();
+        assert!(error.is_truncated() && error.to_string().contains(&body[..15].replace('"', "\\\"")), "{error}");
+        match source(Some(error)) {
+            ClientError::NoEvents { excerpt } => {
+                assert!(body.starts_with(&excerpt) && excerpt.len() >= body.len().min(4095), "{excerpt}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(outcome.outcome, None);
+    }
+    // An event that was begun is truncated, as ever; so is a frame that a tolerance skips no event.
+    let outcome = run(&says(format!("{SSE}data: {{\"type\":")).await).await;
+    assert!(matches!(outcome.error, Some(Error::Truncated(error)) if error.by == TruncatedBy::Partial));
+}
+
+#[tokio::test]
+async fn t1a_a_format_is_assumed_where_it_is_asked_for() {
+    for (header, found) in [("", "without a content type"), ("content-type: text/plain\r\n", "\"text/plain\"")] {
+        let answer = format!("HTTP/1.1 200 OK\r\n{header}connection: close\r\n\r\n{}", whole());
+        let options = HttpOptions::new().assume_format(Format::Sse);
+        let agent = agent(&says(answer).await, options);
+        let items: Vec<_> = agent.items(input()).await.unwrap().try_collect().await.unwrap();
+        let warning = items[0].warning().unwrap();
+        assert!(warning.rule == Rule::T1a && warning.message.contains(found), "{warning}");
+        assert_eq!(items.len(), 6);
+    }
+    let page = says("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<!doctype html>").await;
+    let error = run_with(&page, HttpOptions::new().assume_format(Format::Sse)).await.error;
+    assert!(matches!(source(error), ClientError::NoEvents { excerpt } if excerpt == "<!doctype html>"));
 }
 
 #[tokio::test]
@@ -426,7 +546,7 @@ async fn r8_a_body_that_fails() {
     for end in [&b""[..], b"40\r\ndata: ", b"no length\r\n"] {
         let outcome = run(&says([&bytes, end].concat()).await).await;
         let error = source(outcome.error);
-        assert!(matches!(error, HttpError::Body(_)), "{error:?}");
+        assert!(matches!(error, ClientError::Body(_)), "{error:?}");
         assert_eq!((error.truncated_by(), error.rule()), (Some(TruncatedBy::Body), Some(Rule::R8)));
         assert!(std::error::Error::source(&error).is_some());
         assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
@@ -438,8 +558,155 @@ async fn r8_a_body_that_fails() {
 async fn r8a_a_failure_behind_the_end_does_not_take_it_back() {
     let bytes = [CHUNKED.as_bytes(), &chunk(whole().as_bytes())].concat();
     let outcome = run(&says(bytes).await).await;
-    assert!(matches!(source(outcome.error), HttpError::Body(_)));
+    let error = outcome.error.unwrap();
+    assert!(!error.is_truncated() && error.rule().is_none() && error.is_transport(), "{error:?}");
+    assert_eq!(error.to_string(), "the source failed: after the end of the run: the connection broke");
+    match source(Some(error)) {
+        ClientError::AfterRun(error) => {
+            assert!(matches!(*error, ClientError::Body(_)));
+            assert!(std::error::Error::source(&error).is_some());
+        }
+        other => panic!("{other:?}"),
+    }
     assert_eq!(outcome.outcome.as_deref(), Some("success"));
+}
+
+#[tokio::test]
+async fn r8_what_cut_a_run_off_is_seen_through_the_error_of_an_agent() {
+    let begun = [CHUNKED.as_bytes(), &chunk(format!("{STARTED}{TEXT}").as_bytes())].concat();
+    let ended = [CHUNKED.as_bytes(), &chunk(whole().as_bytes())].concat();
+    for (answer, is_truncated) in [(begun, true), (ended, false)] {
+        let agent = HttpAgent::new(says(answer.clone()).await).unwrap();
+        let error = agent.events(input()).await.unwrap().try_collect::<Vec<_>>().await.unwrap_err();
+        let rule = is_truncated.then_some(Rule::R8);
+        assert_eq!((error.is_truncated(), error.rule(), error.is_transport()), (is_truncated, rule, true));
+        assert_eq!(error.to_string().contains("R8"), is_truncated, "the text says the same: {error}");
+        // And through that of an agent which runs another.
+        let error = Error::Source(AgentError::from(error));
+        assert_eq!((error.is_truncated(), error.rule(), error.is_transport()), (is_truncated, rule, true));
+    }
+}
+
+#[tokio::test]
+async fn a_transport_that_fails_is_told_from_a_rule_that_is_broken() {
+    let verdict = |error: &Error<AgentError>| (error.is_truncated(), error.rule(), error.is_transport());
+    for (answer, expected) in [
+        ("HTTP/1.1 503 Later\r\ncontent-length: 0\r\n\r\n".to_owned(), (false, None, true)),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_owned(), (false, Some(Rule::T1a), false)),
+        (format!("{SSE}{STARTED}"), (true, Some(Rule::R8), true)),
+        (format!("{SSE}{STARTED}data: {{\"type\":\"RU"), (true, Some(Rule::R8), true)),
+        (format!("{SSE}{FINISHED}"), (false, Some(Rule::R1), false)),
+        (format!("{SSE}{STARTED}data: [DONE]\n\n"), (false, Some(Rule::E9), false)),
+    ] {
+        let agent = HttpAgent::new(says(answer.clone()).await).unwrap();
+        let error = match agent.events(input()).await {
+            Err(error) => error,
+            Ok(events) => events.try_collect::<Vec<_>>().await.unwrap_err(),
+        };
+        assert_eq!(verdict(&error), expected, "{answer}: {error}");
+        assert_eq!(verdict(&Error::Source(AgentError::from(error))), expected, "{answer}");
+    }
+    let mut bad = input();
+    bad.state = Some(Value::Null);
+    let error = HttpAgent::new("http://127.0.0.1:1/").unwrap().events(bad).await.unwrap_err();
+    assert_eq!(verdict(&error), (false, Some(Rule::T4), false));
+    assert_eq!(verdict(&Error::Source("anything else".into())), (false, None, true));
+    let limit = Error::from(LimitExceeded::new(0, Limit::Depth, 1));
+    assert_eq!(verdict(&limit), (false, None, false));
+    assert_eq!(verdict(&Error::Source(AgentError::from(limit))), (false, None, false));
+}
+
+#[tokio::test]
+async fn a_limit_says_whose_it_is_and_the_pipeline_has_that_of_its_agent() {
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let body = |levels: usize| {
+        let custom = format!("data: {{\"type\":\"CUSTOM\",\"name\":\"deep\",\"value\":{}}}\n\n", deep(levels));
+        format!("{SSE}{STARTED}{custom}{FINISHED}")
+    };
+    let limits = |max_depth| HttpOptions::new().limits(Limits { max_depth, ..Limits::default() });
+    // More than the default.
+    let events = agent(&says(body(600)).await, limits(700)).events(input()).await.unwrap();
+    assert_eq!(events.try_collect::<Vec<_>>().await.unwrap().len(), 3);
+    let boxed: Box<dyn Agent> = Box::new(Arc::new(agent(&says(body(600)).await, limits(700))));
+    assert_eq!(boxed.events(input()).await.unwrap().try_collect::<Vec<_>>().await.unwrap().len(), 3);
+    // And less.
+    let error = agent(&says(body(9)).await, limits(8)).events(input()).await.unwrap().try_collect::<Vec<_>>().await;
+    let error = error.unwrap_err().to_string();
+    assert_eq!(error, "event 1 is nested deeper than 8 levels, the `max_depth` of the pipeline");
+    // A pipeline of one's own keeps to its own.
+    let events = agent(&says(body(600)).await, limits(700)).start(input()).await.unwrap();
+    match events.events().try_collect::<Vec<_>>().await.unwrap_err() {
+        Error::LimitExceeded(error) => assert_eq!((error.stage, error.max), (LimitStage::Pipeline, 512)),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A server that answers and does not close.
+async fn stays_open(answer: String) -> String {
+    server(async move |mut socket, _| {
+        socket.write_all(answer.as_bytes()).await.unwrap();
+        let _ = socket.read_u8().await;
+    })
+    .await
+}
+
+#[tokio::test]
+async fn after_the_end_of_a_run_the_connection_is_closed_where_it_is_asked_for() {
+    let ends = HttpOptions::new().after_run(Duration::ZERO);
+    assert_whole(&run_with(&stays_open(format!("{SSE}{}", whole())).await, ends.clone()).await);
+    // Not before it.
+    let short = Duration::from_millis(50);
+    let begun = run_with(&stays_open(format!("{SSE}{STARTED}")).await, ends.no_bytes_timeout(short)).await;
+    assert!(matches!(source(begun.error), ClientError::Silent(limit) if limit == short));
+
+    // R4: what is there is still given, and what comes late is seen where it is waited for.
+    let late = "data: {\"type\":\"RUN_ERROR\",\"message\":\"late\"}\n\n";
+    let options = HttpOptions::new().after_run(short);
+    let late = run_with(&stays_open(format!("{SSE}{}{late}", whole())).await, options).await;
+    assert!(late.error.is_none());
+    assert_eq!(late.outcome.as_deref(), Some("error"));
+
+    // Without it the server is waited for, and the run that ended stays ended.
+    let options = HttpOptions::new().no_bytes_timeout(short);
+    let quiet = run_with(&stays_open(format!("{SSE}{}", whole())).await, options).await;
+    assert_eq!(quiet.outcome.as_deref(), Some("success"));
+    let error = quiet.error.unwrap();
+    assert!(!error.is_truncated(), "{error}");
+    assert!(matches!(source(Some(error)), ClientError::AfterRun(error) if matches!(*error, ClientError::Silent(_))));
+
+    // And by a combinator, over whatever there is.
+    let events = HttpAgent::new(stays_open(format!("{SSE}{}", whole())).await).unwrap().start(input()).await.unwrap();
+    assert_eq!(events.take_run().events().try_collect::<Vec<_>>().await.unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn limits_beyond_the_clock_are_none() {
+    let longest = Duration::MAX;
+    let options =
+        HttpOptions::new().no_bytes_timeout(longest).no_event_timeout(longest).deadline(longest).after_run(longest);
+    let url = says(format!("{SSE}{}", whole())).await;
+    let agent = HttpAgent::builder(&url).options(options).connect_timeout(longest).build().unwrap();
+    assert_eq!(agent.events(input()).await.unwrap().try_collect::<Vec<_>>().await.unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn a_head_that_trickles_is_no_answer_though_bytes_come() {
+    let short = Duration::from_millis(50);
+    let url = drips("HTTP/1.1 200 OK\r\nx: ".to_owned(), b"x", Duration::from_millis(1)).await;
+    let error = agent(&url, HttpOptions::new().no_bytes_timeout(short)).start(input()).await.unwrap_err();
+    assert!(matches!(error, ClientError::NoHead(limit) if limit == short), "{error:?}");
+    assert_eq!(error.to_string(), "the head of an answer was not whole after 50ms");
+}
+
+#[tokio::test]
+async fn a_flood_of_bytes_does_not_starve_the_timers() {
+    for piece in [&b": .\n\n"[..], &[b'\n'; 65536]] {
+        let short = Duration::from_millis(50);
+        let url = drips(format!("{SSE}{STARTED}"), piece, Duration::ZERO).await;
+        let outcome = run_with(&url, HttpOptions::new().no_event_timeout(short));
+        let outcome = tokio::time::timeout(Duration::from_secs(20), outcome).await.unwrap();
+        assert!(matches!(source(outcome.error), ClientError::NoEvent(limit) if limit == short));
+    }
 }
 
 #[tokio::test]
@@ -452,7 +719,7 @@ async fn a_line_without_end_meets_the_limit() {
         let outcome = run_with(&url, options.clone()).await;
         match outcome.error {
             Some(Error::LimitExceeded(error)) => {
-                assert_eq!(*error, LimitExceeded::new(1, Limit::EventBytes, 100_000));
+                assert_eq!(*error, LimitExceeded::new(1, Limit::EventBytes, 100_000).of(LimitStage::Decoder));
             }
             other => panic!("{other:?}"),
         }
@@ -471,7 +738,7 @@ async fn nothing_comes() {
     .await;
     let outcome = run_with(&url, options.clone()).await;
     let error = source(outcome.error);
-    assert!(matches!(error, HttpError::NoBytes(limit) if limit == short), "{error:?}");
+    assert!(matches!(error, ClientError::Silent(limit) if limit == short), "{error:?}");
     assert_eq!(error.truncated_by(), Some(TruncatedBy::Timeout));
     assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
     drop(done);
@@ -483,7 +750,7 @@ async fn nothing_comes() {
     })
     .await;
     let error = agent(&url, options).start(input()).await.unwrap_err();
-    assert!(matches!(error, HttpError::NoBytes(_)), "{error:?}");
+    assert!(matches!(error, ClientError::NoHead(_)), "{error:?}");
     drop(done);
 }
 
@@ -496,13 +763,13 @@ async fn bytes_drip_and_no_event_comes() {
         let url = drips(head.clone(), piece, every).await;
         let outcome = run_with(&url, options.clone().no_event_timeout(Duration::from_millis(150))).await;
         let error = source(outcome.error);
-        assert!(matches!(error, HttpError::NoEvent(_)), "{error:?}");
+        assert!(matches!(error, ClientError::NoEvent(_)), "{error:?}");
         assert_eq!(error.truncated_by(), Some(TruncatedBy::Timeout));
 
         let url = drips(head, piece, every).await;
         let outcome = run_with(&url, options.clone().deadline(Duration::from_millis(150))).await;
         let error = source(outcome.error);
-        assert!(matches!(error, HttpError::Deadline(_)), "{error:?}");
+        assert!(matches!(error, ClientError::Deadline(_)), "{error:?}");
     }
 }
 
@@ -566,7 +833,7 @@ async fn a_handle_aborts() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         handle.abort();
     });
-    assert!(matches!(first, Some(Err(Error::Source(HttpError::Aborted)))), "{first:?}");
+    assert!(matches!(first, Some(Err(Error::Source(ClientError::Aborted)))), "{first:?}");
     assert!(events.next().await.is_none());
     // Though the stream is still there.
     tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap().unwrap();
@@ -584,7 +851,7 @@ async fn a_handle_aborts() {
     });
     match result {
         Err(Error::Source(error)) => {
-            assert!(matches!(error.downcast_ref(), Some(HttpError::Aborted)));
+            assert!(matches!(error.downcast_ref(), Some(ClientError::Aborted)));
         }
         other => panic!("{other:?}"),
     }

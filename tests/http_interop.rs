@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ag_ui_stream::client::{HttpAgent, HttpError, reqwest};
+use ag_ui_stream::client::{ClientError, HttpAgent, reqwest};
 use ag_ui_stream::codec::Format;
 use ag_ui_stream::input::{Outgoing, ProtocolVersion};
 use ag_ui_stream::message::{Message, UserMessage};
@@ -238,10 +238,10 @@ async fn r11_b1_an_old_python_server_is_sent_what_it_accepts_and_understood() {
     for size in [1, 100_000] {
         let agent = || HttpAgent::builder(format!("{url}/lf/{size}"));
         let agent_of_today = agent().build().unwrap();
-        let Err(HttpError::Status { status, .. }) = agent_of_today.start(asked.clone()).await else {
+        let Err(ClientError::Status(answer)) = agent_of_today.start(asked.clone()).await else {
             panic!("it knows parts of content and `protocolVersion`");
         };
-        assert_eq!(status.as_u16(), 422);
+        assert_eq!(answer.status.as_u16(), 422);
 
         let agent = agent().max_protocol_version(ProtocolVersion::LAST_WITHOUT_PARTS).build().unwrap();
         let items: Vec<_> = agent.run(asked.clone()).await.unwrap().items().try_collect().await.unwrap();

@@ -25,6 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("combinators over streams", &["combinator"]),
     ("agents", &["agent"]),
     ("recordings, and clients of the network", &["client", "record"]),
+    ("what the errors of all of these say about a run", &["source_error"]),
 ];
 
 /// The layer of a room.

@@ -13,10 +13,10 @@ use ag_ui_stream::client::tungstenite::handshake::server::{ErrorResponse, Reques
 use ag_ui_stream::client::tungstenite::protocol::CloseFrame;
 use ag_ui_stream::client::tungstenite::{self, Message};
 use ag_ui_stream::client::{
-    AbortHandle, WebSocketAgent, WebSocketAgentBuilder, WebSocketConnection, WebSocketError, WebSocketEvents,
+    AbortHandle, ClientError, WebSocketAgent, WebSocketAgentBuilder, WebSocketConnection, WebSocketEvents,
     WebSocketExt, WebSocketOptions,
 };
-use ag_ui_stream::error::{Limit, LimitExceeded, TruncatedBy};
+use ag_ui_stream::error::{Limit, LimitExceeded, LimitStage, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, UserMessage};
 use ag_ui_stream::{Agent, AgentExt, EncodeStreamExt, Error, EventStreamExt, Limits, Rule, RunAgentInput};
 use futures::stream::{self, FusedStream};
@@ -137,7 +137,7 @@ fn agent(url: &str, options: WebSocketOptions) -> WebSocketAgent {
 struct Outcome {
     text: Option<String>,
     outcome: Option<String>,
-    error: Option<Error<WebSocketError>>,
+    error: Option<Error<ClientError>>,
 }
 
 async fn outcome<S>(events: WebSocketEvents<S>) -> Outcome
@@ -169,7 +169,7 @@ async fn run(url: &str) -> Outcome {
     run_with(url, WebSocketOptions::new()).await
 }
 
-async fn refused(url: &str) -> WebSocketError {
+async fn refused(url: &str) -> ClientError {
     let error = WebSocketAgent::new(url).unwrap().start(input()).await.unwrap_err();
     assert_eq!((error.truncated_by(), error.rule()), (None, None));
     error
@@ -182,13 +182,13 @@ fn assert_whole(outcome: &Outcome) {
 }
 
 /// What came before the error stays.
-fn cut_off(outcome: Outcome) -> Error<WebSocketError> {
+fn cut_off(outcome: Outcome) -> Error<ClientError> {
     assert_eq!(outcome.text.as_deref(), Some("Zwölf Äpfel 🍎"));
     assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
     outcome.error.unwrap()
 }
 
-fn source(error: Error<WebSocketError>) -> WebSocketError {
+fn source(error: Error<ClientError>) -> ClientError {
     match error {
         Error::Source(error) => error,
         other => panic!("{other:?}"),
@@ -202,7 +202,7 @@ fn what_is_shared_between_threads() {
     sent::<WebSocketEvents>();
     sent::<WebSocketEvents<stream::SplitStream<Socket>>>();
     sent::<WebSocketConnection>();
-    sent::<WebSocketError>();
+    sent::<ClientError>();
     sent::<WebSocketAgentBuilder>();
     shared::<WebSocketAgent>();
     shared::<AbortHandle>();
@@ -235,7 +235,7 @@ async fn t4_what_is_sent() {
     bad.resume = Some(vec![]);
     bad.state = Some(Value::Null);
     let error = WebSocketAgent::new("ws://127.0.0.1:1").unwrap().start(bad).await.unwrap_err();
-    assert!(matches!(error, WebSocketError::Input(_)), "{error:?}");
+    assert!(matches!(error, ClientError::Input(_)), "{error:?}");
 }
 
 #[tokio::test]
@@ -344,7 +344,7 @@ mod protobuf {
         }
     }
 
-    fn cut_off_or_rejected(outcome: Outcome) -> Error<WebSocketError> {
+    fn cut_off_or_rejected(outcome: Outcome) -> Error<ClientError> {
         assert_eq!(outcome.outcome.as_deref(), Some("rejected"));
         outcome.error.unwrap()
     }
@@ -355,7 +355,7 @@ mod protobuf {
 async fn binary_without_the_feature() {
     let messages = [Message::text(STARTED), Message::text(TEXT), Message::binary(vec![0, 0, 0, 0])];
     let error = source(cut_off(run(&says(messages).await).await));
-    assert!(matches!(error, WebSocketError::Binary), "{error:?}");
+    assert!(matches!(error, ClientError::Binary), "{error:?}");
 }
 
 #[tokio::test]
@@ -492,12 +492,12 @@ async fn r8_a_socket_that_fails() {
         b"HTTP/1.1 500 Oh no\r\n\r\n",
     ] {
         let error = source(cut_off(run(&writes([&begun[..], end].concat()).await).await));
-        assert!(matches!(error, WebSocketError::Socket(_)), "{error:?}");
+        assert!(matches!(error, ClientError::Body(_)), "{error:?}");
         assert_eq!(error.truncated_by(), Some(TruncatedBy::Body));
         assert!(std::error::Error::source(&error).is_some());
     }
     let outcome = run(&writes([&begun[..], &finished].concat()).await).await;
-    assert!(matches!(source(outcome.error.unwrap()), WebSocketError::Socket(_)));
+    assert!(matches!(source(outcome.error.unwrap()), ClientError::Body(_)));
     assert_eq!(outcome.outcome.as_deref(), Some("success"), "R8a");
 }
 
@@ -529,7 +529,7 @@ async fn e9_text_that_is_no_event() {
 async fn a_message_that_is_too_long_meets_the_limit() {
     let limits = Limits { max_event_bytes: 1000, ..Limits::default() };
     let long = format!(r#"{{"type":"CUSTOM","name":"long","value":"{}"}}"#, "x".repeat(1000));
-    let exceeded = LimitExceeded::new(1, Limit::EventBytes, 1000);
+    let exceeded = LimitExceeded::new(1, Limit::EventBytes, 1000).of(LimitStage::Decoder);
     let mut announced = frame(true, 1, STARTED.as_bytes());
     // Nothing of it has to come.
     announced.extend([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]);
@@ -578,7 +578,7 @@ async fn no_message_comes() {
     .await;
     let outcome = run_with(&url, WebSocketOptions::new().no_message_timeout(short)).await;
     let error = source(cut_off(outcome));
-    assert!(matches!(error, WebSocketError::NoMessage(limit) if limit == short), "{error:?}");
+    assert!(matches!(error, ClientError::Silent(limit) if limit == short), "{error:?}");
     assert_eq!(error.truncated_by(), Some(TruncatedBy::Timeout));
     drop(done);
 }
@@ -600,10 +600,10 @@ async fn pings_come_and_no_event() {
     let options = WebSocketOptions::new().no_message_timeout(Duration::from_secs(5));
     let short = Duration::from_millis(150);
     let error = source(cut_off(run_with(&pings().await, options.clone().no_event_timeout(short)).await));
-    assert!(matches!(error, WebSocketError::NoEvent(limit) if limit == short), "{error:?}");
+    assert!(matches!(error, ClientError::NoEvent(limit) if limit == short), "{error:?}");
     assert_eq!(error.truncated_by(), Some(TruncatedBy::Timeout));
     let error = source(cut_off(run_with(&pings().await, options.deadline(short)).await));
-    assert!(matches!(error, WebSocketError::Deadline(limit) if limit == short), "{error:?}");
+    assert!(matches!(error, ClientError::Deadline(limit) if limit == short), "{error:?}");
     assert_eq!(error.truncated_by(), Some(TruncatedBy::Timeout));
 }
 
@@ -654,7 +654,7 @@ async fn behind_the_end_of_a_run_the_socket_is_closed() {
     // A second run is waited for.
     let (url, _told) = stays_open(&[STARTED, TEXT, FINISHED, STARTED]).await;
     let second = run_with(&url, options.no_message_timeout(Duration::from_millis(200))).await;
-    assert!(matches!(source(cut_off(second)), WebSocketError::NoMessage(_)));
+    assert!(matches!(source(cut_off(second)), ClientError::Silent(_)));
 }
 
 #[tokio::test]
@@ -703,7 +703,7 @@ async fn each_timer_begins_anew_with_what_it_waits_for() {
 
     // An event.
     let (cut, at) = ends_after(&[(0, STARTED), (900, TEXT), (900, TEXT)], quiet.no_event_timeout(second)).await;
-    assert!(matches!(source(cut.error.unwrap()), WebSocketError::NoEvent(limit) if limit == second));
+    assert!(matches!(source(cut.error.unwrap()), ClientError::NoEvent(limit) if limit == second));
     assert_eq!(at, 900 + 900 + 1000);
 }
 
@@ -758,7 +758,7 @@ async fn a_handle_aborts() {
     assert!(events.next().await.unwrap().is_ok());
     handle.abort();
     let Some(Err(Error::Source(last))) = events.next().await else { panic!("no error") };
-    assert!(matches!(last, WebSocketError::Aborted), "{last:?}");
+    assert!(matches!(last, ClientError::Aborted), "{last:?}");
     assert_eq!((last.truncated_by(), last.rule()), (Some(TruncatedBy::Close), Some(Rule::R8)));
     assert!(events.next().await.is_none());
     // Though the stream is still there.
@@ -776,7 +776,7 @@ async fn a_handle_aborts() {
         handle.abort();
     });
     match result {
-        Err(Error::Source(error)) => assert!(matches!(error.downcast_ref(), Some(WebSocketError::Aborted))),
+        Err(Error::Source(error)) => assert!(matches!(error.downcast_ref(), Some(ClientError::Aborted))),
         other => panic!("{other:?}"),
     }
     drop(done);
@@ -797,7 +797,7 @@ async fn an_abort_wakes_who_waits() {
         sleep(Duration::from_millis(20)).await;
         handle.abort();
     });
-    assert!(matches!(last, Some(Err(Error::Source(WebSocketError::Aborted)))), "{last:?}");
+    assert!(matches!(last, Some(Err(Error::Source(ClientError::Aborted)))), "{last:?}");
     drop(done);
 }
 
@@ -837,12 +837,12 @@ async fn the_handshake_is_never_answered() {
     let short = Duration::from_millis(100);
     let agent = WebSocketAgent::builder(&url).connect_timeout(short).build().unwrap();
     let error = agent.start(input()).await.unwrap_err();
-    assert!(matches!(error, WebSocketError::NoHandshake(limit) if limit == short), "{error:?}");
+    assert!(matches!(error, ClientError::NotConnected(limit) if limit == short), "{error:?}");
     assert_eq!(error.truncated_by(), None);
 
     let agent = WebSocketAgent::builder(&url).options(WebSocketOptions::new().deadline(short)).build().unwrap();
     let error = agent.start(input()).await.unwrap_err();
-    assert!(matches!(error, WebSocketError::Deadline(_)), "{error:?}");
+    assert!(matches!(error, ClientError::Deadline(_)), "{error:?}");
     drop(done);
 }
 
@@ -855,7 +855,7 @@ async fn to_open_the_socket_takes_ten_seconds_at_most() {
     .await;
     let error = WebSocketAgent::new(&url).unwrap().start(input()).await.unwrap_err();
     let limit = WebSocketAgentBuilder::DEFAULT_CONNECT;
-    assert!(matches!(error, WebSocketError::NoHandshake(after) if after == limit), "{error:?}");
+    assert!(matches!(error, ClientError::NotConnected(after) if after == limit), "{error:?}");
     drop(done);
 }
 
@@ -887,7 +887,7 @@ async fn a_frame_that_announces_too_much_is_refused_before_it_comes() {
     })
     .await;
     let error = run_with(&url, WebSocketOptions::new().limits(limits)).await.error;
-    let exceeded = LimitExceeded::new(1, Limit::EventBytes, 1000);
+    let exceeded = LimitExceeded::new(1, Limit::EventBytes, 1000).of(LimitStage::Decoder);
     assert!(matches!(&error, Some(Error::LimitExceeded(error)) if **error == exceeded), "{error:?}");
     drop(done);
 }
@@ -912,13 +912,13 @@ async fn answers(bytes: impl Into<Vec<u8>>) -> String {
 async fn an_answer_that_opens_no_socket() {
     let error = refused(&answers("HTTP/1.1 403 Forbidden\r\ncontent-length: 5\r\n\r\nnever").await).await;
     assert_eq!(error.status().unwrap().as_u16(), 403);
-    assert_eq!(error.to_string(), "the server answered 403 Forbidden, and opened no socket: \"never\"");
+    assert_eq!(error.to_string(), "the server answered 403 Forbidden: \"never\"");
 
     let page = format!("HTTP/1.1 200 OK\r\n\r\n{}", "ä".repeat(100_000));
     match refused(&answers(page).await).await {
-        WebSocketError::Status { status, excerpt } => {
-            assert_eq!(status.as_u16(), 200);
-            assert!(!excerpt.is_empty() && excerpt.len() <= 4096, "{}", excerpt.len());
+        ClientError::Status(answer) => {
+            assert_eq!(answer.status.as_u16(), 200);
+            assert!(!answer.excerpt.is_empty() && answer.excerpt.len() <= 4096, "{}", answer.excerpt.len());
         }
         other => panic!("{other:?}"),
     }
@@ -926,11 +926,11 @@ async fn an_answer_that_opens_no_socket() {
     let no_key = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
     for bytes in [no_key, "SSH-2.0-OpenSSH_9.6\r\n\r\n"] {
         let error = refused(&answers(bytes).await).await;
-        assert!(matches!(error, WebSocketError::Handshake(_)), "{error:?}");
+        assert!(matches!(error, ClientError::NoAnswer(_)), "{error:?}");
         assert!(std::error::Error::source(&error).is_some());
     }
     let error = refused(&answers("HTTP/1.1 101 Swit").await).await;
-    assert!(matches!(error, WebSocketError::Connect(_)), "{error:?}");
+    assert!(matches!(error, ClientError::Connect(_)), "{error:?}");
 }
 
 #[tokio::test]
@@ -939,23 +939,23 @@ async fn no_server() {
     let url = format!("ws://{}/?token=secret", listener.local_addr().unwrap());
     drop(listener);
     let error = refused(&url).await;
-    assert!(matches!(error, WebSocketError::Connect(_)), "{error:?}");
+    assert!(matches!(error, ClientError::Connect(_)), "{error:?}");
     assert!(!format!("{error:?} {error}").contains("secret"));
     // TLS is for the user to choose.
     let error = refused(&answers("").await.replace("ws://", "wss://")).await;
-    assert!(matches!(error, WebSocketError::Request(_)), "{error:?}");
+    assert!(matches!(error, ClientError::Request(_)), "{error:?}");
 }
 
 #[test]
 fn what_cannot_be_built() {
     for url in ["", "agent", "/agent", "http://localhost/agent", "ws://", "ws://a b", "file:///agent"] {
         let error = WebSocketAgent::new(url).unwrap_err();
-        assert!(matches!(error, WebSocketError::Request(_)), "{url}: {error:?}");
+        assert!(matches!(error, ClientError::Request(_)), "{url}: {error:?}");
         assert!(std::error::Error::source(&error).is_some());
     }
     for (name, value) in [("a b", "c"), ("a", "b\nc")] {
         let error = WebSocketAgent::builder("ws://localhost").header(name, value).build().unwrap_err();
-        assert!(matches!(error, WebSocketError::Prepare(_)), "{error:?}");
+        assert!(matches!(error, ClientError::Prepare(_)), "{error:?}");
     }
     assert!(WebSocketAgent::builder("ws://localhost").bearer("a\nb").build().is_err());
 }
@@ -965,7 +965,7 @@ async fn a_hook_that_fails() {
     let agent =
         WebSocketAgent::builder("ws://127.0.0.1:1").prepare(async |_| Err(BoxError::from("no token"))).build().unwrap();
     let error = agent.start(input()).await.unwrap_err();
-    assert!(matches!(error, WebSocketError::Prepare(_)), "{error:?}");
+    assert!(matches!(error, ClientError::Prepare(_)), "{error:?}");
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "no token");
 }
 

@@ -5,7 +5,7 @@ use std::iter::successors;
 use std::pin::Pin;
 
 use ag_ui_stream::agent::{AgentError, RawEventStream};
-use ag_ui_stream::client::{HttpAgent, HttpError};
+use ag_ui_stream::client::{ClientError, HttpAgent};
 use ag_ui_stream::id::{IdGenerator, RandomIds};
 use ag_ui_stream::message::UserMessage;
 #[cfg(feature = "record")]
@@ -118,7 +118,7 @@ impl Source for Live {
             };
             tokio::select! {
                 next = next => next,
-                () = interrupt => Err(Error::Source(HttpError::Aborted.into())),
+                () = interrupt => Err(Error::Source(ClientError::Aborted.into())),
             }
         });
         let raw = match next {
@@ -160,7 +160,7 @@ fn is_of_recording(error: &AgentError) -> bool {
 fn cut_off(error: &Error<AgentError>) -> Unreadable {
     match error {
         Error::Source(error) => {
-            let cut_by = error.downcast_ref::<HttpError>().and_then(HttpError::truncated_by);
+            let cut_by = error.downcast_ref::<ClientError>().and_then(ClientError::truncated_by);
             Unreadable { cut_by, ..unreadable(error) }
         }
         Error::Truncated(truncated) => Unreadable { cut_by: Some(truncated.by), ..unreadable(error) },

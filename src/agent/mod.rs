@@ -10,6 +10,7 @@ use futures::stream::{self, Stream, StreamExt};
 use crate::combinator::{EventStreamExt, Events, Items, RawInput, Snapshots, Updates};
 use crate::error::Error;
 pub use crate::error::{AgentError, BoxError};
+use crate::limits::Limits;
 use crate::machine::{Pipeline, PipelineBuilder};
 use crate::raw::Owned;
 use crate::raw::{Raw, RawEvent, RawItem};
@@ -75,6 +76,14 @@ pub trait Agent: Send + Sync {
     /// # Errors
     /// Where the run cannot be started. What fails later is the last item of the stream.
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError>;
+
+    /// The bounds that its runs are read with: what [`AgentExt`] gives to the pipeline, so that an
+    /// event which the agent's decoder lets pass is not too long for the next stage.
+    ///
+    /// An agent around another one gives that one's; the default is [`Limits::default`].
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
 }
 
 /// From an [`Agent`] to events and conversations, with one call.
@@ -84,7 +93,8 @@ pub trait Agent: Send + Sync {
 /// error as without an agent, and its warnings are among the others.
 ///
 /// For other options than the defaults: `agent.run(input).await?.updates_with(pipeline)`, with a
-/// pipeline that [knows the input](crate::machine::PipelineBuilder::input).
+/// pipeline that [knows the input](crate::machine::PipelineBuilder::input) and has the
+/// [bounds](Agent::limits) of the agent.
 pub trait AgentExt: Agent {
     /// Runs the agent: each event with the conversation behind it, as
     /// [`EventStreamExt::updates`] gives them.
@@ -142,7 +152,7 @@ async fn begin(
     agent: &(impl Agent + ?Sized),
     input: RunAgentInput,
 ) -> Result<(RawEventStream, PipelineBuilder), Error<AgentError>> {
-    let pipeline = Pipeline::builder().input(&input);
+    let pipeline = Pipeline::builder().limits(agent.limits()).input(&input);
     Ok((agent.run(input).await.map_err(Error::Source)?, pipeline))
 }
 
@@ -241,6 +251,10 @@ impl Agent for Box<dyn Agent + '_> {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
         (**self).run(input).await
     }
+
+    fn limits(&self) -> Limits {
+        (**self).limits()
+    }
 }
 
 #[async_trait]
@@ -248,12 +262,20 @@ impl Agent for &(dyn Agent + '_) {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
         (**self).run(input).await
     }
+
+    fn limits(&self) -> Limits {
+        (**self).limits()
+    }
 }
 
 #[async_trait]
 impl<A: Agent + ?Sized> Agent for Arc<A> {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
         (**self).run(input).await
+    }
+
+    fn limits(&self) -> Limits {
+        (**self).limits()
     }
 }
 

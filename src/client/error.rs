@@ -1,109 +1,193 @@
-//! What can be wrong with an answer over HTTP.
+//! What can be wrong with a run over a network, for both clients: each cause is one row here.
 
 use core::error::Error as StdError;
 use core::fmt;
 use core::time::Duration;
 
-use reqwest::StatusCode;
+#[cfg(feature = "reqwest")]
+use reqwest::{StatusCode, header::HeaderMap};
+#[cfg(not(feature = "reqwest"))]
+use tokio_tungstenite::tungstenite::http::{StatusCode, header::HeaderMap};
+#[cfg(feature = "websocket")]
+use tokio_tungstenite::tungstenite::{self, error::ProtocolError, error::UrlError};
 
-use super::body::Unsendable;
-use super::excerpt::write_excerpt;
-use super::guard::Cuts;
+use super::excerpt::{cut, write_excerpt};
 use crate::agent::{AgentError, BoxError};
-use crate::error::{Malformed, TruncatedBy};
+use crate::error::{Malformed, TruncatedBy, Verdict};
+use crate::excerpt::excerpt;
 use crate::rule::Rule;
 
-/// Why a run over HTTP did not begin, or why its events broke off.
+/// Why a run over a network did not begin, or why its events broke off.
 ///
-/// Through the trait [`Agent`](crate::Agent) it is the error within
-/// [`AgentError`]: `error.downcast_ref::<HttpError>()`.
+/// Through the trait [`Agent`](crate::Agent) it is the error within [`AgentError`]:
+/// `error.downcast_ref::<ClientError>()`. [`Error::is_truncated`](crate::Error::is_truncated),
+/// [`rule`](crate::Error::rule) and [`is_transport`](crate::Error::is_transport) look through to it.
 ///
-/// | variant | when | [`truncated_by`](HttpError::truncated_by) |
+/// What the library said, an error of `reqwest` or of `tungstenite`, is the
+/// [`source`](StdError::source).
+///
+/// | when | variants | [`truncated_by`](ClientError::truncated_by) |
 /// |---|---|---|
-/// | [`Input`](HttpError::Input), [`Json`](HttpError::Json), [`Client`](HttpError::Client), [`Prepare`](HttpError::Prepare) | before a byte is sent | |
-/// | [`NoTls`](HttpError::NoTls), [`Connect`](HttpError::Connect), [`Request`](HttpError::Request) | before an answer | |
-/// | [`Status`](HttpError::Status), [`ContentType`](HttpError::ContentType), [`ContentEncoding`](HttpError::ContentEncoding) | at its head | |
-/// | [`Body`](HttpError::Body) | among its events | `Body` |
-/// | [`NoBytes`](HttpError::NoBytes), [`NoEvent`](HttpError::NoEvent), [`Deadline`](HttpError::Deadline) | among its events, or before | `Timeout` |
-/// | [`Aborted`](HttpError::Aborted) | among its events, or before | `Close` |
+/// | before a byte is sent | [`Input`](Self::Input), [`Json`](Self::Json), [`Request`](Self::Request), [`Prepare`](Self::Prepare), [`NoTls`](Self::NoTls) | |
+/// | before an answer | [`Connect`](Self::Connect), [`NotConnected`](Self::NotConnected), [`Send`](Self::Send), [`NotSent`](Self::NotSent), [`NoAnswer`](Self::NoAnswer), [`NoHead`](Self::NoHead) | |
+/// | at its head | [`Status`](Self::Status), [`Redirect`](Self::Redirect), [`ContentType`](Self::ContentType), [`ContentEncoding`](Self::ContentEncoding) | |
+/// | among its events | [`Body`](Self::Body) | `Body` |
+/// | | [`Closed`](Self::Closed), [`NoEvents`](Self::NoEvents) | `Close` |
+/// | | [`Silent`](Self::Silent), [`NoEvent`](Self::NoEvent) | `Timeout` |
+/// | | [`Binary`](Self::Binary) | |
+/// | at any time | [`Deadline`](Self::Deadline) | `Timeout` |
+/// | | [`Aborted`](Self::Aborted) | `Close` |
+/// | after the end of the run | [`AfterRun`](Self::AfterRun) | |
 ///
 /// A connection that is closed in good order is no error here: within an event it is
-/// [`Error::Truncated`](crate::Error::Truncated) by `Partial`, and between two events before the
-/// end of the run, or before the first, it is found by verification and is the same by `Close`.
+/// [`Error::Truncated`](crate::Error::Truncated) by `Partial`, and between two events before the end
+/// of the run it is found by verification and is the same by `Close`.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum HttpError {
+pub enum ClientError {
     /// The input breaks the protocol (rule T4); nothing was sent.
     Input(Box<Malformed>),
     /// The input cannot be written as JSON; nothing was sent.
     Json(serde_json::Error),
-    /// The client or the request could not be made: an address that is none, or a system that has
-    /// no client to give.
-    Client(reqwest::Error),
-    /// The request could not be prepared: a header that is none, or a hook that failed; nothing was
-    /// sent.
+    /// The request could not be made: an invalid address, or a system that has no client to give.
+    Request(BoxError),
+    /// The request could not be prepared: an invalid header, or a hook that failed; nothing was sent.
     Prepare(BoxError),
-    /// The address is `https`, and the client has no TLS: enable one of `reqwest`'s features for it,
-    /// such as `rustls`, in your own manifest.
-    NoTls(reqwest::Error),
-    /// There is no connection to the server.
-    Connect(reqwest::Error),
-    /// The server gave no answer: the connection broke before the head of one.
-    Request(reqwest::Error),
-    /// The server's answer is a status that means no success.
-    Status {
+    /// The address is `https` or `wss`, and the library is built without TLS: enable one of its
+    /// features for it in your own manifest, such as `rustls` of `reqwest` or `native-tls` of
+    /// `tokio-tungstenite`.
+    NoTls(BoxError),
+    /// There is no connection to the server, or it broke before a WebSocket was open.
+    Connect(BoxError),
+    /// A WebSocket was not open after this long.
+    NotConnected(Duration),
+    /// The input could not be sent.
+    Send(BoxError),
+    /// The server did not take the whole of the input within this time.
+    NotSent(Duration),
+    /// The server gave no answer, or one that is neither HTTP nor a WebSocket.
+    NoAnswer(BoxError),
+    /// The head of an answer was not whole after this long, whatever came of it.
+    NoHead(Duration),
+    /// The answer has a status that means no success, or, for a WebSocket, opens none.
+    Status(Box<Answer>),
+    /// The answer sends on to another address, which was not asked:
+    /// [`redirects_to`](super::HttpAgentBuilder::redirects_to) says which are.
+    Redirect {
         /// The status.
         status: StatusCode,
-        /// The beginning of the body, 4 KiB at most.
-        excerpt: String,
+        /// The address, without what may be secret in it: user, query and fragment.
+        to: String,
     },
     /// The answer is of a type that holds no events: an HTML page, or no type at all.
+    /// [`assume_format`](super::HttpOptions::assume_format) reads it all the same.
     ContentType {
-        /// The status, a success.
-        status: StatusCode,
         /// The type; `None` where there is none, or where it is not text.
         content_type: Option<String>,
-        /// The beginning of the body, 4 KiB at most.
-        excerpt: String,
+        /// The rest of the answer, whose status is a success.
+        answer: Box<Answer>,
     },
     /// The answer is compressed, though the request asked that it be not.
     ContentEncoding {
-        /// The encoding.
+        /// All encodings that it names.
         encoding: String,
     },
-    /// The body failed: the connection broke, or what came is not HTTP.
-    Body(reqwest::Error),
-    /// Not one byte came for this long: neither of the head of the answer nor of its body.
-    NoBytes(Duration),
-    /// Bytes may have come, but no event was whole for this long.
+    /// The connection broke, or what came is not HTTP or not WebSocket.
+    Body(BoxError),
+    /// The body ended without an event, though it was not empty.
+    NoEvents {
+        /// The beginning of the body, 4 KiB at most.
+        excerpt: String,
+    },
+    /// The server closed the WebSocket, and gave a reason: neither
+    /// [1000, 1001](https://www.rfc-editor.org/rfc/rfc6455#section-7.4.1) nor none.
+    Closed {
+        /// The code.
+        code: u16,
+        /// What was said to it.
+        reason: String,
+    },
+    /// A binary message came, and the feature `protobuf`, which reads them, is off.
+    Binary,
+    /// Nothing came for this long: not a byte of a body, not a message, not even a ping.
+    Silent(Duration),
+    /// Something may have come, but no event for this long.
     NoEvent(Duration),
     /// The run took longer than was allowed.
     Deadline(Duration),
     /// It was [aborted](super::AbortHandle::abort).
     Aborted,
+    /// What came after the end of the run, which it does not take back (rule R8a).
+    AfterRun(Box<ClientError>),
 }
 
-impl HttpError {
+/// An answer that holds no events.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The beginning of the body, 4 KiB at most, as far as it came in good time.
+    pub excerpt: String,
+    headers: AnswerHeaders,
+}
+
+/// Headers that may hold secrets: only their names are shown.
+#[derive(Clone)]
+struct AnswerHeaders(HeaderMap);
+
+impl fmt::Debug for AnswerHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Answer {
+    /// An answer with the beginning of its body, one byte more than an excerpt holds at most.
+    pub(super) fn new(status: StatusCode, headers: HeaderMap, body: &[u8]) -> Box<Self> {
+        Box::new(Self { status, excerpt: cut(body), headers: AnswerHeaders(headers) })
+    }
+
+    /// The headers: `Retry-After`, the id of the request. They may hold secrets, such as cookies;
+    /// `Debug` shows their names alone.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers.0
+    }
+}
+
+impl ClientError {
     /// What cut the run off, where events may have come before (rule R8); `None` for an error from
-    /// before that.
+    /// before that, for one of a message, and for what came after the end of the run (rule R8a).
     #[must_use]
     pub fn truncated_by(&self) -> Option<TruncatedBy> {
         match self {
-            HttpError::Body(_) => Some(TruncatedBy::Body),
-            HttpError::NoBytes(_) | HttpError::NoEvent(_) | HttpError::Deadline(_) => Some(TruncatedBy::Timeout),
-            HttpError::Aborted => Some(TruncatedBy::Close),
+            ClientError::Body(_) => Some(TruncatedBy::Body),
+            ClientError::Silent(_) | ClientError::NoEvent(_) | ClientError::Deadline(_) => Some(TruncatedBy::Timeout),
+            ClientError::Closed { .. } | ClientError::NoEvents { .. } | ClientError::Aborted => {
+                Some(TruncatedBy::Close)
+            }
             _ => None,
         }
     }
 
     /// The rule that was broken: T4 by the input, T1a by the type of the answer, R8 by whatever cut
-    /// the run off; `None` where the transport failed before that.
+    /// the run off; `None` where the transport failed before or after the run.
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
         match self {
-            HttpError::Input(_) => Some(Rule::T4),
-            HttpError::ContentType { .. } => Some(Rule::T1a),
+            ClientError::Input(_) => Some(Rule::T4),
+            ClientError::ContentType { .. } => Some(Rule::T1a),
             _ => self.truncated_by().map(|_| Rule::R8),
+        }
+    }
+
+    /// The answer, where it is what is wrong.
+    #[must_use]
+    pub fn answer(&self) -> Option<&Answer> {
+        match self {
+            ClientError::Status(answer) | ClientError::ContentType { answer, .. } => Some(answer),
+            _ => None,
         }
     }
 
@@ -112,128 +196,151 @@ impl HttpError {
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         match self {
-            HttpError::Status { status, .. } | HttpError::ContentType { status, .. } => Some(*status),
+            ClientError::Redirect { status, .. } => Some(*status),
+            _ => self.answer().map(|answer| answer.status),
+        }
+    }
+
+    /// The code with which the server closed the WebSocket, where it is what is wrong.
+    #[must_use]
+    pub fn close_code(&self) -> Option<u16> {
+        match self {
+            ClientError::Closed { code, .. } => Some(*code),
+            ClientError::AfterRun(error) => error.close_code(),
             _ => None,
+        }
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        match self.rule() {
+            _ if self.truncated_by().is_some() => Verdict::TRUNCATED,
+            Some(rule) => Verdict::broken(rule),
+            None => Verdict::TRANSPORT,
         }
     }
 
     /// That no request could be made, or no answer came. Addresses may hold secrets, so they are
     /// left out.
+    #[cfg(feature = "reqwest")]
     pub(super) fn of_request(error: reqwest::Error) -> Self {
         let no_tls = error.url().is_some_and(|url| url.scheme() == "https") && is_refused_scheme(&error);
         let error = error.without_url();
         match () {
-            () if error.is_builder() => HttpError::Client(error),
-            () if no_tls => HttpError::NoTls(error),
-            () if error.is_connect() => HttpError::Connect(error),
-            () => HttpError::Request(error),
+            () if error.is_builder() => ClientError::Request(error.into()),
+            () if no_tls => ClientError::NoTls(error.into()),
+            () if error.is_connect() => ClientError::Connect(error.into()),
+            () => ClientError::NoAnswer(error.into()),
         }
     }
 
-    pub(super) fn of_body(error: reqwest::Error) -> Self {
-        HttpError::Body(error.without_url())
+    /// That a WebSocket could not be opened.
+    #[cfg(feature = "websocket")]
+    pub(super) fn of_handshake(error: tungstenite::Error) -> Self {
+        use tungstenite::Error as Said;
+        match error {
+            Said::Http(answer) => {
+                let (head, body) = answer.into_parts();
+                ClientError::Status(Answer::new(head.status, head.headers, body.as_deref().unwrap_or_default()))
+            }
+            Said::Url(UrlError::TlsFeatureNotEnabled) => ClientError::NoTls(error.into()),
+            Said::Url(_) | Said::HttpFormat(_) => ClientError::Request(error.into()),
+            Said::Io(_) | Said::Tls(_) | Said::Protocol(ProtocolError::HandshakeIncomplete) => {
+                ClientError::Connect(error.into())
+            }
+            _ => ClientError::NoAnswer(error.into()),
+        }
     }
 }
 
 /// Whether the connector took no other scheme than `http`: it says so in words alone.
+#[cfg(feature = "reqwest")]
 fn is_refused_scheme(error: &reqwest::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if error.to_string().contains("scheme is not http") {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    core::iter::successors(error.source(), |&error| error.source())
+        .any(|error| error.to_string().contains("scheme is not http"))
 }
 
-impl fmt::Display for HttpError {
+impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.truncated_by().is_some() {
+            f.write_str("R8: truncated: ")?;
+        }
         match self {
-            HttpError::Input(error) => write!(f, "T4: the input of the run is malformed, nothing was sent: {error}"),
-            HttpError::Json(_) => f.write_str("the input of the run cannot be written as JSON"),
-            HttpError::Client(_) => f.write_str("the request could not be made"),
-            HttpError::Prepare(_) => f.write_str("the request could not be prepared"),
-            HttpError::NoTls(_) => f.write_str(
-                "`https` needs TLS: enable a feature of `reqwest` for it, such as `rustls`, in your Cargo.toml",
+            ClientError::Input(error) => write!(f, "T4: the input of the run is malformed, nothing was sent: {error}"),
+            ClientError::Json(_) => f.write_str("the input of the run cannot be written as JSON"),
+            ClientError::Request(_) => f.write_str("the request could not be made"),
+            ClientError::Prepare(_) => f.write_str("the request could not be prepared"),
+            ClientError::NoTls(_) => f.write_str(
+                "`https` and `wss` need TLS: enable a feature for it in your Cargo.toml, such as `rustls` of \
+                 `reqwest` or `native-tls` of `tokio-tungstenite`",
             ),
-            HttpError::Connect(_) => f.write_str("no connection to the server"),
-            HttpError::Request(_) => f.write_str("the server gave no answer"),
-            HttpError::Status { status, excerpt } => {
-                write!(f, "the server answered {status}")?;
-                write_excerpt(f, excerpt)
+            ClientError::Connect(_) => f.write_str("no connection to the server"),
+            ClientError::NotConnected(limit) => write!(f, "the socket was not open after {limit:?}"),
+            ClientError::Send(_) => f.write_str("the input of the run could not be sent"),
+            ClientError::NotSent(limit) => write!(f, "the server did not take the input of the run within {limit:?}"),
+            ClientError::NoAnswer(_) => f.write_str("the server gave no answer"),
+            ClientError::NoHead(limit) => write!(f, "the head of an answer was not whole after {limit:?}"),
+            ClientError::Status(answer) => {
+                write!(f, "the server answered {}", answer.status)?;
+                write_excerpt(f, &answer.excerpt)
             }
-            HttpError::ContentType { status, content_type, excerpt } => {
+            ClientError::Redirect { status, to } => {
+                write!(f, "the server answered {status} and sends on to {:?}, which was not asked", excerpt(to, 200))
+            }
+            ClientError::ContentType { content_type, answer } => {
+                let status = answer.status;
                 match content_type {
-                    Some(found) => {
-                        write!(f, "T1a: the server answered {status} with {:?}", crate::excerpt::excerpt(found, 80))?;
-                    }
+                    Some(found) => write!(f, "T1a: the server answered {status} with {:?}", excerpt(found, 80))?,
                     None => write!(f, "T1a: the server answered {status} without a content type")?,
                 }
                 f.write_str(", which holds no events")?;
+                write_excerpt(f, &answer.excerpt)
+            }
+            ClientError::ContentEncoding { encoding } => {
+                write!(f, "the answer is compressed ({:?}), and was not to be", excerpt(encoding, 80))
+            }
+            ClientError::Body(_) => f.write_str("the connection broke"),
+            ClientError::NoEvents { excerpt } => {
+                f.write_str("the body held no event")?;
                 write_excerpt(f, excerpt)
             }
-            HttpError::ContentEncoding { encoding } => {
-                write!(f, "the answer is compressed ({:?}), and was not to be", crate::excerpt::excerpt(encoding, 80))
+            ClientError::Closed { code, reason } => {
+                write!(f, "the server closed the socket with {code}")?;
+                write_excerpt(f, reason)
             }
-            HttpError::Body(_) => f.write_str("R8: truncated: the body failed"),
-            HttpError::NoBytes(limit) => write!(f, "R8: truncated: no byte came for {limit:?}"),
-            HttpError::NoEvent(limit) => write!(f, "R8: truncated: no event came for {limit:?}"),
-            HttpError::Deadline(limit) => write!(f, "R8: truncated: the run took longer than {limit:?}"),
-            HttpError::Aborted => f.write_str("R8: truncated: aborted"),
+            ClientError::Binary => f.write_str("a binary message came, and the feature `protobuf` is off"),
+            ClientError::Silent(limit) => write!(f, "nothing came for {limit:?}"),
+            ClientError::NoEvent(limit) => write!(f, "no event came for {limit:?}"),
+            ClientError::Deadline(limit) => write!(f, "the run took longer than {limit:?}"),
+            ClientError::Aborted => f.write_str("aborted"),
+            ClientError::AfterRun(error) => {
+                // Without the claim that the run was cut off.
+                let error = error.to_string();
+                write!(f, "after the end of the run: {}", error.strip_prefix("R8: truncated: ").unwrap_or(&error))
+            }
         }
     }
 }
 
-impl StdError for HttpError {
+impl StdError for ClientError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            HttpError::Json(error) => Some(error),
-            HttpError::Prepare(error) => Some(&**error),
-            HttpError::Client(error)
-            | HttpError::NoTls(error)
-            | HttpError::Connect(error)
-            | HttpError::Request(error)
-            | HttpError::Body(error) => Some(error),
-            // It is said in full already.
-            HttpError::Input(_)
-            | HttpError::Status { .. }
-            | HttpError::ContentType { .. }
-            | HttpError::ContentEncoding { .. }
-            | HttpError::NoBytes(_)
-            | HttpError::NoEvent(_)
-            | HttpError::Deadline(_)
-            | HttpError::Aborted => None,
+            ClientError::Json(error) => Some(error),
+            ClientError::Request(error)
+            | ClientError::Prepare(error)
+            | ClientError::NoTls(error)
+            | ClientError::Connect(error)
+            | ClientError::Send(error)
+            | ClientError::NoAnswer(error)
+            | ClientError::Body(error) => Some(&**error),
+            ClientError::AfterRun(error) => error.source(),
+            // The text of the others says all.
+            _ => None,
         }
     }
 }
 
-impl Cuts for HttpError {
-    fn aborted() -> Self {
-        HttpError::Aborted
-    }
-
-    fn no_event(limit: Duration) -> Self {
-        HttpError::NoEvent(limit)
-    }
-
-    fn deadline(limit: Duration) -> Self {
-        HttpError::Deadline(limit)
-    }
-}
-
-impl From<Unsendable> for HttpError {
-    fn from(error: Unsendable) -> Self {
-        match error {
-            Unsendable::Malformed(error) => HttpError::Input(error),
-            Unsendable::Json(error) => HttpError::Json(error),
-            Unsendable::Other(error) => HttpError::Prepare(error),
-        }
-    }
-}
-
-impl From<HttpError> for AgentError {
-    fn from(error: HttpError) -> Self {
+impl From<ClientError> for AgentError {
+    fn from(error: ClientError) -> Self {
         AgentError::new(error)
     }
 }

@@ -1,4 +1,4 @@
-//! What every answer has around it: a handle that ends it, and timers.
+//! What every run has around it: a handle that ends it, and timers.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -9,137 +9,220 @@ use std::vec;
 use futures::future::{self, BoxFuture, Either};
 use futures::stream::Stream;
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, timeout};
 
-use super::AbortHandle;
-use crate::combinator::Idle;
+use super::options::Common;
+use super::{AbortHandle, ClientError};
+use crate::combinator::{Idle, Timer};
 use crate::error::Error;
 use crate::machine::Downgrade;
 use crate::raw::RawItem;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
 
+/// When a run has to be over, and how long it may take.
+pub(super) type Deadline = Option<(Instant, Duration)>;
+
 /// When a deadline is; `None` also where the clock ends before.
-pub(super) fn until(limit: Option<Duration>) -> Option<(Instant, Duration)> {
+pub(super) fn until(limit: Option<Duration>) -> Deadline {
     let limit = limit?;
     Some((Instant::now().checked_add(limit)?, limit))
 }
 
 /// What the future gives, or an error if it takes longer than this.
-pub(super) async fn within<T, E>(
+pub(super) async fn within<T>(
     limit: Option<Duration>,
-    error: impl FnOnce(Duration) -> E,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
+    error: impl FnOnce(Duration) -> ClientError,
+    work: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
     let Some(limit) = limit else { return work.await };
-    match future::select(Box::pin(work), Box::pin(sleep(limit))).await {
-        Either::Left((result, _)) => result,
-        Either::Right(_) => Err(error(limit)),
-    }
+    // On the heap, as what is to be awaited here is large.
+    timeout(limit, Box::pin(work)).await.unwrap_or_else(|_| Err(error(limit)))
 }
 
 /// What the future gives, or an error once it is aborted.
-pub(super) async fn unless_aborted<T, E: Cuts>(
+pub(super) async fn unless_aborted<T>(
     abort: AbortHandle,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
+    work: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
     match future::select(Box::pin(abort.aborted()), Box::pin(work)).await {
-        Either::Left(_) => Err(E::aborted()),
+        Either::Left(_) => Err(ClientError::Aborted),
         Either::Right((result, _)) => result,
     }
 }
 
-/// How a client says that it ended a run by itself.
-pub(super) trait Cuts {
-    fn aborted() -> Self;
-    fn no_event(limit: Duration) -> Self;
-    fn deadline(limit: Duration) -> Self;
-}
-
 pin_project! {
-    /// Events that a handle or a timer can end. Fused; the events are dropped at the end, and the
-    /// connection is closed with them.
+    /// Events that a handle, a timer or the end of their run can end. Fused; the events are dropped at
+    /// the end, and the connection is closed with them.
     pub(super) struct Guarded<S> {
         #[pin]
         events: Option<S>,
-        // What there was to say about the input.
-        of_input: vec::IntoIter<Warning>,
+        // What there was to say before the first event.
+        warnings: vec::IntoIter<Warning>,
         peer: Downgrade,
+        // Whether a run has ended, and no other has begun since.
+        is_run_over: bool,
         idle: Idle,
-        deadline: Option<(Pin<Box<Sleep>>, Duration)>,
+        after_run: Idle,
+        deadline: Option<(Timer, Duration)>,
         abort: AbortHandle,
         aborted: BoxFuture<'static, ()>,
     }
 }
 
 impl<S> Guarded<S> {
-    pub(super) fn new(
-        events: S,
-        no_event: Option<Duration>,
-        deadline: Option<(Instant, Duration)>,
-        abort: AbortHandle,
-    ) -> Self {
+    pub(super) fn new(events: S, options: &Common, deadline: Deadline, abort: AbortHandle) -> Self {
         Self {
             events: Some(events),
-            of_input: Vec::new().into_iter(),
+            warnings: Vec::new().into_iter(),
             peer: Downgrade::new(ProtocolVersion::CURRENT),
-            idle: Idle::new(no_event),
-            deadline: deadline.map(|(until, limit)| (Box::pin(sleep_until(until)), limit)),
+            is_run_over: false,
+            idle: Idle::new(options.no_event),
+            after_run: Idle::new(options.after_run),
+            deadline: deadline.map(|(until, limit)| (Timer::new(until), limit)),
             aborted: Box::pin(abort.clone().aborted()),
             abort,
         }
     }
 
-    /// The same from a server of this version, behind these warnings.
-    pub(super) fn with_peer(self, peer: Downgrade, of_input: Vec<Warning>) -> Self {
-        Self { of_input: of_input.into_iter(), peer, ..self }
+    /// The same from a server of this version.
+    pub(super) fn with_peer(self, peer: Downgrade) -> Self {
+        Self { peer, ..self }
+    }
+
+    /// The same after these warnings, and those that are there already.
+    pub(super) fn with_warnings(self, mut warnings: Vec<Warning>) -> Self {
+        warnings.extend(self.warnings);
+        Self { warnings: warnings.into_iter(), ..self }
+    }
+
+    /// Whether nothing more comes.
+    pub(super) fn is_over(&self) -> bool {
+        self.events.is_none()
     }
 
     pub(super) fn abort_handle(&self) -> AbortHandle {
         self.abort.clone()
     }
 
-    pub(super) fn is_terminated(&self) -> bool {
-        self.events.is_none()
+    /// What ends the events from here, if it is time.
+    fn poll_cut(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ClientError> {
+        let this = self.project();
+        // Asked first, so that no want of budget hides it; the future is there to wake the task.
+        if this.abort.is_aborted() || this.aborted.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(ClientError::Aborted);
+        }
+        match this.deadline {
+            Some((timer, limit)) => timer.poll(cx).map(|()| ClientError::Deadline(*limit)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<S> Stream for Guarded<S>
+where
+    S: Stream<Item = Result<RawItem, Error<ClientError>>>,
+{
+    type Item = Result<RawItem, Error<ClientError>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.events.is_none() {
+            return Poll::Ready(None);
+        }
+        let cut = self.as_mut().poll_cut(cx);
+        let mut this = self.project();
+        let item = match (cut, this.events.as_mut().as_pin_mut()) {
+            (Poll::Ready(cut), _) => Some(Err(Error::Source(cut))),
+            (Poll::Pending, None) => None,
+            (Poll::Pending, Some(events)) => {
+                if let Some(warning) = this.warnings.next() {
+                    return Poll::Ready(Some(Ok(RawItem::Warning(warning))));
+                }
+                match events.poll_next(cx) {
+                    Poll::Ready(item) => item,
+                    Poll::Pending if *this.is_run_over && this.after_run.poll(cx).is_ready() => None,
+                    Poll::Pending => match this.idle.poll(cx) {
+                        Poll::Ready(limit) => Some(Err(Error::Source(ClientError::NoEvent(limit)))),
+                        Poll::Pending => return Poll::Pending,
+                    },
+                }
+            }
+        };
+        Poll::Ready(match item {
+            Some(Ok(item)) => {
+                this.idle.rest();
+                this.after_run.rest();
+                if let Some(is_end) = item.raw().and_then(|raw| raw.bounds_a_run()) {
+                    *this.is_run_over = is_end;
+                }
+                Some(Ok(this.peer.apply(item)))
+            }
+            Some(Err(error)) => {
+                this.events.set(None);
+                Some(Err(error.map_source(|error| match this.is_run_over {
+                    true => ClientError::AfterRun(Box::new(error)),
+                    false => error,
+                })))
+            }
+            None => {
+                this.events.set(None);
+                None
+            }
+        })
     }
 
     /// What the events hold may never come: they can be ended at any time.
-    pub(super) fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, if self.is_terminated() { Some(0) } else { None })
-    }
-
-    pub(super) fn poll_next<E: Cuts>(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<RawItem, Error<E>>>>
-    where
-        S: Stream<Item = Result<RawItem, Error<E>>>,
-    {
-        let mut this = self.project();
-        let Some(events) = this.events.as_mut().as_pin_mut() else { return Poll::Ready(None) };
-        let deadline = this.deadline.as_mut().and_then(|(sleep, limit)| match sleep.as_mut().poll(cx) {
-            Poll::Ready(()) => Some(*limit),
-            Poll::Pending => None,
-        });
-        let item = if this.aborted.as_mut().poll(cx).is_ready() {
-            Some(Err(Error::Source(E::aborted())))
-        } else if let Some(limit) = deadline {
-            Some(Err(Error::Source(E::deadline(limit))))
-        } else if let Some(warning) = this.of_input.next() {
-            return Poll::Ready(Some(Ok(RawItem::Warning(warning))));
-        } else {
-            match events.poll_next(cx) {
-                Poll::Ready(item) => item.map(|item| item.map(|item| this.peer.apply(item))),
-                Poll::Pending => match this.idle.poll(cx) {
-                    Poll::Ready(limit) => Some(Err(Error::Source(E::no_event(limit)))),
-                    Poll::Pending => return Poll::Pending,
-                },
-            }
-        };
-        match item {
-            Some(Ok(_)) => this.idle.rest(),
-            Some(Err(_)) | None => this.events.set(None),
-        }
-        Poll::Ready(item)
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, if self.is_over() { Some(0) } else { None })
     }
 }
+
+/// The streams of both clients: [`Guarded`] events, beside what each knows of its source.
+macro_rules! guarded_events {
+    ($events:ident $(<$source:ident> where $item:ty)?) => {
+        impl$(<$source>)? $events$(<$source>)? {
+            /// The same from a server that speaks this version at most, after these warnings.
+            pub(super) fn with_peer(self, peer: Downgrade, warnings: Vec<Warning>) -> Self {
+                Self { events: self.events.with_peer(peer).with_warnings(warnings), ..self }
+            }
+
+            /// What ends this run from elsewhere.
+            #[must_use]
+            pub fn abort_handle(&self) -> AbortHandle {
+                self.events.abort_handle()
+            }
+        }
+
+        impl$(<$source>)? Stream for $events$(<$source>)?
+        $(where $source: Stream<Item = $item>)?
+        {
+            type Item = Result<RawItem, Error<ClientError>>;
+
+            fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+                self.project().events.poll_next(cx)
+            }
+
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                self.events.size_hint()
+            }
+        }
+
+        impl$(<$source>)? FusedStream for $events$(<$source>)?
+        $(where $source: Stream<Item = $item>)?
+        {
+            fn is_terminated(&self) -> bool {
+                self.events.is_over()
+            }
+        }
+
+        impl$(<$source>)? fmt::Debug for $events$(<$source>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($events))
+                    .field("is_terminated", &self.events.is_over())
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+pub(super) use guarded_events;

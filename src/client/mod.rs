@@ -1,12 +1,13 @@
 //! Agents behind a network (features `reqwest` and `websocket`).
 //!
-//! [`HttpAgent`] and [`WebSocketAgent`] are [`Agent`](crate::Agent)s: they send the input of a run
-//! and give the events of the answer.
+//! Two [`Agent`](crate::Agent)s: they send the input of a run and give the events of the answer.
 //!
-//! | feature | agent | what is open already | events | errors |
-//! |---|---|---|---|---|
-//! | `reqwest` | [`HttpAgent`] | a [`reqwest::Response`]: [`ResponseExt::agent_events`] | [`HttpEvents`] | [`HttpError`] |
-//! | `websocket` | [`WebSocketAgent`] | a socket: [`WebSocketExt::agent_events`] | [`WebSocketEvents`] | [`WebSocketError`] |
+//! | feature | agent | what is open already | events |
+//! |---|---|---|---|
+//! | `reqwest` | `HttpAgent` | a `reqwest::Response`: `ResponseExt::agent_events` | `HttpEvents` |
+//! | `websocket` | `WebSocketAgent` | a socket: `WebSocketExt::agent_events` | `WebSocketEvents` |
+//!
+//! What can be wrong with a run over either is a [`ClientError`].
 //!
 //! Over HTTP the status and the `Content-Type` are checked before anything else.
 //!
@@ -20,30 +21,28 @@
 //! `tokio-tungstenite = { version = "0.30", features = ["native-tls"] }`.
 
 mod abort;
-mod body;
-#[cfg(feature = "reqwest")]
+mod builder;
 mod error;
 mod excerpt;
 mod guard;
 mod headers;
 #[cfg(feature = "reqwest")]
 mod http;
+mod options;
 #[cfg(feature = "reqwest")]
 mod response;
 #[cfg(feature = "websocket")]
 mod websocket;
 
 pub use abort::AbortHandle;
-#[cfg(feature = "reqwest")]
-pub use error::HttpError;
+pub use error::{Answer, ClientError};
 #[cfg(feature = "reqwest")]
 pub use http::{HttpAgent, HttpAgentBuilder};
 #[cfg(feature = "reqwest")]
 pub use response::{HttpEvents, HttpOptions, ResponseExt};
 #[cfg(feature = "websocket")]
 pub use websocket::{
-    WebSocketAgent, WebSocketAgentBuilder, WebSocketConnection, WebSocketError, WebSocketEvents, WebSocketExt,
-    WebSocketOptions,
+    WebSocketAgent, WebSocketAgentBuilder, WebSocketConnection, WebSocketEvents, WebSocketExt, WebSocketOptions,
 };
 
 /// The HTTP client that this module is written for.

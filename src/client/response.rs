@@ -3,30 +3,35 @@
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, FusedStream, Stream, StreamExt};
-use reqwest::Response;
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use tokio::time::{Instant, timeout};
+use pin_project_lite::pin_project;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::{Response, Url};
+use tokio::time::timeout;
 
+use super::error::Answer;
 use super::excerpt::{MAX_EXCERPT, cut};
-use super::guard::{Guarded, until};
-use super::{AbortHandle, HttpError};
+use super::guard::{Deadline, Guarded, guarded_events, until};
+use super::options::{Common, common_options};
+use super::{AbortHandle, ClientError};
 use crate::codec::{Decoder, Format, SseDecoder};
-use crate::combinator::{Decode, Idle};
+use crate::combinator::{Idle, Staged};
 use crate::error::Error;
+use crate::excerpt::excerpt;
 use crate::limits::Limits;
-use crate::machine::Downgrade;
+use crate::machine::{Downgrade, Machine};
 use crate::raw::RawItem;
+use crate::rule::Rule;
 use crate::warning::Warning;
 
-/// How long to wait for it.
+/// How long to wait for the beginning of a body that an error quotes.
 const EXCERPT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How an answer is read: bounds, timers, tolerances.
+/// How an answer over HTTP is read: bounds, timers, tolerances.
 ///
 /// # Examples
 /// ```
@@ -34,62 +39,37 @@ const EXCERPT_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// use ag_ui_stream::client::HttpOptions;
 ///
-/// let options = HttpOptions::new().no_bytes_timeout(Duration::from_secs(30)).tolerate_done();
+/// let options = HttpOptions::new()
+///     .no_bytes_timeout(Duration::from_secs(30))
+///     .after_run(Duration::ZERO) // for a server that keeps the connection open
+///     .tolerate_done();
 /// # let _ = options;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing by themselves"]
 pub struct HttpOptions {
-    pub(super) limits: Limits,
-    pub(super) no_bytes: Option<Duration>,
-    no_event: Option<Duration>,
-    pub(super) deadline: Option<Duration>,
+    pub(super) common: Common,
     tolerate_done: bool,
     tolerate_empty_data: bool,
+    assume: Option<Format>,
 }
 
 impl HttpOptions {
     /// How long no byte may come, unless told otherwise: two minutes. Servers that send keep-alive
     /// comments do so every few seconds.
-    pub const DEFAULT_NO_BYTES: Duration = Duration::from_secs(2 * 60);
-    /// How long no event may come, unless told otherwise: ten minutes. An agent may think for
-    /// long.
-    pub const DEFAULT_NO_EVENT: Duration = Duration::from_secs(10 * 60);
+    pub const DEFAULT_NO_BYTES: Duration = Common::SILENCE;
 
-    /// The default [`Limits`], both timers, no deadline, no tolerance.
+    /// The default [`Limits`], both timers, no deadline, no tolerance, and the server closes the
+    /// connection.
     pub fn new() -> Self {
-        Self {
-            limits: Limits::default(),
-            no_bytes: Some(Self::DEFAULT_NO_BYTES),
-            no_event: Some(Self::DEFAULT_NO_EVENT),
-            deadline: None,
-            tolerate_done: false,
-            tolerate_empty_data: false,
-        }
+        Self { common: Common::new(None), tolerate_done: false, tolerate_empty_data: false, assume: None }
     }
 
-    /// Other bounds of the decoder; those of enforcement are the
-    /// [pipeline](crate::machine::PipelineBuilder)'s.
-    pub fn limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
-    }
-
-    /// How long no byte may come, counted while the reader waits: [`HttpError::NoBytes`]. `None`
-    /// for ever.
-    pub fn no_bytes_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
-        Self { no_bytes: limit.into(), ..self }
-    }
-
-    /// How long no event may come, counted while the reader waits, whatever else comes:
-    /// [`HttpError::NoEvent`]. `None` for ever.
-    pub fn no_event_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
-        Self { no_event: limit.into(), ..self }
-    }
-
-    /// How long a run may take in all: [`HttpError::Deadline`]. It ends healthy runs too, so there
-    /// is none unless it is asked for.
-    pub fn deadline(self, limit: impl Into<Option<Duration>>) -> Self {
-        Self { deadline: limit.into(), ..self }
+    /// How long the head of the answer may take, [`ClientError::NoHead`], and then how long no byte of
+    /// its body may come, counted while the reader waits, [`ClientError::Silent`]. `None` for ever.
+    pub fn no_bytes_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.common.silence = limit.into();
+        self
     }
 
     /// As [`SseDecoder::tolerate_done`].
@@ -100,6 +80,13 @@ impl HttpOptions {
     /// As [`SseDecoder::tolerate_empty_data`].
     pub fn tolerate_empty_data(self) -> Self {
         Self { tolerate_empty_data: true, ..self }
+    }
+
+    /// Reads an answer without a `Content-Type`, or of one that holds no events, as this format, with a
+    /// warning (rule T1a), for servers that forget it. Otherwise it is
+    /// [`ClientError::ContentType`]; a page of HTML is then [`ClientError::NoEvents`].
+    pub fn assume_format(self, format: Format) -> Self {
+        Self { assume: Some(format), ..self }
     }
 
     fn decoder(&self, format: Format) -> Decoder {
@@ -117,53 +104,115 @@ impl HttpOptions {
             #[allow(unreachable_patterns, reason = "the only format where the other features are off")]
             other => Decoder::new(other),
         };
-        decoder.with_limits(self.limits)
+        decoder.with_limits(self.common.limits)
     }
 }
 
-impl Default for HttpOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+common_options!(HttpOptions);
 
 /// The pieces of a body.
-struct Body {
+struct Pieces {
     pieces: BoxStream<'static, Result<Bytes, reqwest::Error>>,
     idle: Idle,
 }
 
-impl Stream for Body {
-    type Item = Result<Bytes, HttpError>;
+impl Stream for Pieces {
+    type Item = Result<Bytes, ClientError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         match this.pieces.poll_next_unpin(cx) {
             Poll::Ready(piece) => {
                 this.idle.rest();
-                Poll::Ready(piece.map(|piece| piece.map_err(HttpError::of_body)))
+                // Addresses may hold secrets.
+                let failed = |error: reqwest::Error| ClientError::Body(error.without_url().into());
+                Poll::Ready(piece.map(|piece| piece.map_err(failed)))
             }
-            Poll::Pending => this.idle.poll(cx).map(|limit| Some(Err(HttpError::NoBytes(limit)))),
+            Poll::Pending => this.idle.poll(cx).map(|limit| Some(Err(ClientError::Silent(limit)))),
         }
     }
 }
 
-/// The events of an answer, for [`updates`](crate::EventStreamExt::updates) or any other stage that
-/// takes raw events.
-///
-/// - **Ending**: with the body; that the run was over by then is for verification to say.
-/// - **Errors**: [`Error::Source`] with an [`HttpError`], and those of the decoder:
-///   [`Error::LimitExceeded`], [`Error::Truncated`] where the body ends within an event,
-///   [`Error::Malformed`] from protobuf. The error is the last item.
-/// - **Aborting**: drop it, or use the [`AbortHandle`]. Either closes the connection.
-/// - **Cancel safety**: a dropped `next()` loses nothing.
-///
-/// Its timers need a tokio runtime, as the client does.
-#[must_use = "streams do nothing unless polled"]
-pub struct HttpEvents {
-    events: Guarded<Decode<Body, Decoder>>,
-    format: Format,
+/// A decoder that remembers how a body began, until the first event.
+struct Quoting {
+    decoder: Decoder,
+    beginning: Vec<u8>,
 }
+
+impl Quoting {
+    /// The beginning of a body that held no event; nothing where it was empty.
+    fn quote(&self) -> Option<String> {
+        let is_quoted = self.decoder.event_count() == 0 && !self.beginning.trim_ascii().is_empty();
+        is_quoted.then(|| cut(&self.beginning))
+    }
+}
+
+impl Machine<Bytes> for Quoting {
+    type Output = RawItem;
+
+    fn push(&mut self, piece: Bytes) -> Result<(), Error> {
+        let pushed = self.decoder.push(&piece);
+        if self.decoder.event_count() > 0 {
+            self.beginning = Vec::new();
+        } else {
+            let room = (MAX_EXCERPT + 1).saturating_sub(self.beginning.len());
+            self.beginning.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+        }
+        pushed
+    }
+
+    fn pop(&mut self) -> Option<RawItem> {
+        self.decoder.pop()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.decoder.finish()
+    }
+}
+
+pin_project! {
+    /// The events of a body, before what can end them.
+    struct Body {
+        #[pin]
+        inner: Staged<Pieces, Quoting>,
+    }
+}
+
+impl Stream for Body {
+    type Item = Result<RawItem, Error<ClientError>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut inner = self.project().inner;
+        let item = ready!(inner.as_mut().poll_next(cx, |piece| piece.map_err(Error::Source)));
+        Poll::Ready(item.or_else(|| {
+            let excerpt = inner.machine().quote()?;
+            Some(Err(Error::Source(ClientError::NoEvents { excerpt })))
+        }))
+    }
+}
+
+pin_project! {
+    /// The events of an answer, for [`updates`](crate::EventStreamExt::updates) or any other stage that
+    /// takes raw events.
+    ///
+    /// - **Ending**: with the body, or [after the end of a run](HttpOptions::after_run) where that is
+    ///   asked for; that the run was over by then is for verification to say.
+    /// - **Errors**: [`Error::Source`] with a [`ClientError`], and those of the decoder:
+    ///   [`Error::LimitExceeded`], [`Error::Truncated`] where the body ends within an event,
+    ///   [`Error::Malformed`] from protobuf. The error is the last item.
+    /// - **Aborting**: drop it, or use the [`AbortHandle`]. Either closes the connection.
+    /// - **Cancel safety**: a dropped `next()` loses nothing.
+    ///
+    /// Its timers need a tokio runtime, as the client does.
+    #[must_use = "streams do nothing unless polled"]
+    pub struct HttpEvents {
+        #[pin]
+        events: Guarded<Body>,
+        format: Format,
+    }
+}
+
+guarded_events!(HttpEvents);
 
 impl HttpEvents {
     /// The format of the answer.
@@ -172,72 +221,75 @@ impl HttpEvents {
         self.format
     }
 
-    /// What ends this run from elsewhere.
-    #[must_use]
-    pub fn abort_handle(&self) -> AbortHandle {
-        self.events.abort_handle()
-    }
-
     /// Checks the head of an answer, and gives its events.
     pub(super) async fn open(
         response: Response,
         options: &HttpOptions,
-        deadline: Option<(Instant, Duration)>,
+        deadline: Deadline,
         abort: AbortHandle,
-    ) -> Result<Self, HttpError> {
+    ) -> Result<Self, ClientError> {
         let status = response.status();
-        let header = |name| Some(response.headers().get(name)?.to_str().ok()?.trim().to_owned());
+        if status.is_redirection() {
+            if let Some(to) = location(&response) {
+                return Err(ClientError::Redirect { status, to });
+            }
+        }
         if !status.is_success() {
-            return Err(HttpError::Status { status, excerpt: excerpt(response).await });
+            return Err(ClientError::Status(answer(response).await));
         }
-        let encoding = response.headers().get(CONTENT_ENCODING);
-        if encoding.is_some_and(|encoding| {
-            !encoding.is_empty() && !encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")
-        }) {
-            let encoding = encoding.map(|encoding| String::from_utf8_lossy(encoding.as_bytes()).into_owned());
-            return Err(HttpError::ContentEncoding { encoding: encoding.unwrap_or_default() });
+        if let Some(encoding) = encoding(&response) {
+            return Err(ClientError::ContentEncoding { encoding });
         }
-        let content_type: Option<String> = header(CONTENT_TYPE);
-        let Some(format) = content_type.as_deref().and_then(Format::from_content_type) else {
-            return Err(HttpError::ContentType { status, content_type, excerpt: excerpt(response).await });
+        let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|found| Some(found.to_str().ok()?.trim().to_owned()));
+        let mut warnings = Vec::new();
+        let format = match (content_type.as_deref().and_then(Format::from_content_type), options.assume) {
+            (Some(format), _) => format,
+            (None, Some(format)) => {
+                let found = match &content_type {
+                    Some(found) => format!("of type {:?}", excerpt(found, 80)),
+                    None => "without a content type".to_owned(),
+                };
+                let message = format!("read an answer {found} as {}", format.media_type());
+                warnings.push(Warning::new(Rule::T1a, 0, "", "", message));
+                format
+            }
+            (None, None) => {
+                return Err(ClientError::ContentType { content_type, answer: answer(response).await });
+            }
         };
-        let pieces = response.bytes_stream().boxed();
-        let body = Body { pieces, idle: Idle::new(options.no_bytes) };
-        let events = Decode::new(body, options.decoder(format));
-        Ok(Self { events: Guarded::new(events, options.no_event, deadline, abort), format })
-    }
-
-    /// The same from a server that speaks this version at most, behind these warnings.
-    pub(super) fn with_peer(self, peer: Downgrade, warnings: Vec<Warning>) -> Self {
-        Self { events: self.events.with_peer(peer, warnings), ..self }
+        let pieces = Pieces { pieces: response.bytes_stream().boxed(), idle: Idle::new(options.common.silence) };
+        let decoder = Quoting { decoder: options.decoder(format), beginning: Vec::new() };
+        let body = Body { inner: Staged::new(pieces, decoder) };
+        let events = Guarded::new(body, &options.common, deadline, abort).with_warnings(warnings);
+        Ok(Self { events, format })
     }
 }
 
-impl Stream for HttpEvents {
-    type Item = Result<RawItem, Error<HttpError>>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Pin::new(&mut self.get_mut().events).poll_next(cx)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.events.size_hint()
-    }
+/// Where an answer sends on to, without what may be secret.
+fn location(response: &Response) -> Option<String> {
+    let location = response.headers().get(LOCATION)?;
+    let url = response.url().join(&String::from_utf8_lossy(location.as_bytes()));
+    Some(url.map_or_else(|_| "an invalid address".to_owned(), public))
 }
 
-impl FusedStream for HttpEvents {
-    fn is_terminated(&self) -> bool {
-        self.events.is_terminated()
-    }
+/// The address without user, query and fragment.
+fn public(mut url: Url) -> String {
+    // They fail for an address that has no room for a user, and none then.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.into()
 }
 
-impl fmt::Debug for HttpEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpEvents")
-            .field("format", &self.format)
-            .field("is_terminated", &self.events.is_terminated())
-            .finish_non_exhaustive()
-    }
+/// All encodings of an answer, if it has any but `identity`.
+fn encoding(response: &Response) -> Option<String> {
+    let values = response.headers().get_all(CONTENT_ENCODING).iter();
+    let named: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let is_plain = |name: &str| name.is_empty() || name.eq_ignore_ascii_case("identity");
+    let is_encoded = named.iter().flat_map(|names| names.split(',')).any(|name| !is_plain(name.trim()));
+    is_encoded.then(|| named.join(", "))
 }
 
 /// From a response that is there already to its events, with one call.
@@ -265,12 +317,12 @@ pub trait ResponseExt: Sized {
     /// a few seconds at most.
     ///
     /// # Errors
-    /// [`HttpError::Status`], [`HttpError::ContentEncoding`], [`HttpError::ContentType`], in this
-    /// order.
+    /// [`ClientError::Redirect`], [`ClientError::Status`], [`ClientError::ContentEncoding`],
+    /// [`ClientError::ContentType`], in this order.
     ///
     /// # Cancel safety
     /// To drop the future is to drop the response, and to close its connection.
-    fn agent_events(self) -> impl Future<Output = Result<HttpEvents, HttpError>> + Send {
+    fn agent_events(self) -> impl Future<Output = Result<HttpEvents, ClientError>> + Send {
         self.agent_events_with(HttpOptions::new())
     }
 
@@ -281,18 +333,18 @@ pub trait ResponseExt: Sized {
     ///
     /// # Cancel safety
     /// The same.
-    fn agent_events_with(self, options: HttpOptions) -> impl Future<Output = Result<HttpEvents, HttpError>> + Send;
+    fn agent_events_with(self, options: HttpOptions) -> impl Future<Output = Result<HttpEvents, ClientError>> + Send;
 }
 
 impl ResponseExt for Response {
-    async fn agent_events_with(self, options: HttpOptions) -> Result<HttpEvents, HttpError> {
-        let deadline = until(options.deadline);
+    async fn agent_events_with(self, options: HttpOptions) -> Result<HttpEvents, ClientError> {
+        let deadline = until(options.common.deadline);
         HttpEvents::open(self, &options, deadline, AbortHandle::new()).await
     }
 }
 
-/// The beginning of a body, as far as it comes in good time.
-async fn excerpt(mut response: Response) -> String {
+/// An answer that holds no events, with the beginning of its body as far as it comes in good time.
+async fn answer(mut response: Response) -> Box<Answer> {
     let mut bytes = Vec::new();
     let read = async {
         while bytes.len() <= MAX_EXCERPT {
@@ -307,5 +359,5 @@ async fn excerpt(mut response: Response) -> String {
     };
     // What came is quoted, whatever kept the rest from coming.
     let _ = timeout(EXCERPT_PATIENCE, read).await;
-    cut(&bytes)
+    Answer::new(response.status(), response.headers().clone(), &bytes)
 }

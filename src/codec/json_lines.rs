@@ -225,7 +225,7 @@ mod tests {
             let (items, error) = run_in_pieces(decoder(), pieces.iter().copied());
             assert_eq!(texts(&items), ["1234"]);
             let error = error.unwrap();
-            assert_eq!(error.to_string(), "event 1 is longer than 4 bytes");
+            assert_eq!(error.to_string(), "event 1 is longer than 4 bytes, the `max_event_bytes` of the decoder");
         }
         let mut decoder = decoder();
         assert!(decoder.push(b"12345").is_err());

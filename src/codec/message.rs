@@ -1,9 +1,5 @@
 //! Events in messages, as WebSocket has them: the text of one, or protobuf.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
-
 use super::Ready;
 use crate::error::{Error, Malformed};
 use crate::limits::Limits;
@@ -30,18 +26,12 @@ pub(crate) enum Message<T, B> {
 pub(crate) struct MessageDecoder {
     limits: Limits,
     ready: Ready,
-    is_run_over: bool,
     ended: bool,
 }
 
 impl MessageDecoder {
     pub(crate) fn with_limits(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
-    }
-
-    /// Whether a run has ended, and no other has begun since.
-    pub(crate) fn is_run_over(&self) -> bool {
-        self.is_run_over
     }
 
     /// How long a message may be: one event with a length before it.
@@ -55,9 +45,6 @@ impl MessageDecoder {
             Message::Text(text) if text.as_ref().len() > max => Err(self.ready.too_long(max)),
             Message::Text(text) => {
                 let text = text.as_ref();
-                if let Some(is_end) = type_of(text).and_then(|event_type| bounds_a_run(&event_type)) {
-                    self.is_run_over = is_end;
-                }
                 self.ready.event(Raw::Text(text.to_owned()));
                 Ok(())
             }
@@ -73,14 +60,7 @@ impl MessageDecoder {
         if bytes.len() > Self::max_message_bytes(&self.limits) {
             return Err(self.ready.too_long(self.limits.max_event_bytes));
         }
-        let read = super::protobuf::read_message(&mut self.ready, &self.limits, bytes);
-        for item in &self.ready.items {
-            let RawItem::Event { raw: Raw::Value(value), .. } = item else { continue };
-            if let Some(is_end) = value.get("type").and_then(|tag| bounds_a_run(tag.as_str()?)) {
-                self.is_run_over = is_end;
-            }
-        }
-        read
+        super::protobuf::read_message(&mut self.ready, &self.limits, bytes)
     }
 
     #[cfg(not(feature = "protobuf"))]
@@ -116,54 +96,15 @@ impl<T: AsRef<str>, B: AsRef<[u8]>> Machine<Message<T, B>> for MessageDecoder {
     }
 }
 
-/// The type of an event, where it may be one that begins or ends a run: most are told apart
-/// without parsing.
-fn type_of(text: &str) -> Option<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct Tagged<'a> {
-        #[serde(borrow, rename = "type")]
-        event_type: Cow<'a, str>,
-    }
-    if !text.contains("\"RUN_") {
-        return None;
-    }
-    serde_json::from_str(text).ok().map(|tagged: Tagged<'_>| tagged.event_type)
-}
-
-/// `true` for what ends a run, `false` for what begins one.
-fn bounds_a_run(event_type: &str) -> Option<bool> {
-    match event_type {
-        "RUN_FINISHED" | "RUN_ERROR" => Some(true),
-        "RUN_STARTED" => Some(false),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_run_is_over_until_another_begins() {
-        let mut decoder = MessageDecoder::default();
-        for (text, is_over) in [
-            (r#"{"type":"CUSTOM","name":"RUN_ERROR","value":{"type":"RUN_FINISHED"}}"#, false),
-            (r#"{"runId":"r","type" : "RUN_FINISHED"}"#, true),
-            (r#"{"type":"CUSTOM","name":"RUN_STARTED","value":{"type":"RUN_STARTED"}}"#, true),
-            (r#"{"type":"RUN_STARTED"}"#, false),
-            ("\"RUN_FINISHED\"", false),
-            (r#"{"type":"RUN_ERROR","message":"no"}"#, true),
-        ] {
-            Machine::push(&mut decoder, Message::<_, &[u8]>::Text(text)).unwrap();
-            assert_eq!(decoder.is_run_over(), is_over, "{text}");
-        }
-    }
 
     #[cfg(feature = "protobuf")]
     mod binary {
         use super::*;
         use crate::codec::Format;
-        use crate::error::{Limit, LimitExceeded};
+        use crate::error::{Limit, LimitExceeded, LimitStage};
         use crate::event::{Event, RunErrorEvent, RunStartedEvent, StepStartedEvent};
 
         fn framed(event: impl Into<Event>) -> Vec<u8> {
@@ -183,13 +124,9 @@ mod tests {
             let start = framed(RunStartedEvent::new("t", "r"));
             let mut decoder = MessageDecoder::default();
             assert_eq!(push(&mut decoder, &step[4..]), (1, Ok(())));
-            assert!(!decoder.is_run_over());
             assert_eq!(push(&mut decoder, &end), (1, Ok(())));
-            assert!(decoder.is_run_over());
             assert_eq!(push(&mut decoder, &[&end[..], &start, &step].concat()), (3, Ok(())));
-            assert!(!decoder.is_run_over());
             assert_eq!(push(&mut decoder, &end[4..]), (1, Ok(())));
-            assert!(decoder.is_run_over());
             assert_eq!(decoder.ready.frames, 6);
         }
 
@@ -215,7 +152,7 @@ mod tests {
                     let mut decoder = MessageDecoder::with_limits(Limits { max_event_bytes: max, ..Limits::default() });
                     let expected = match is_good {
                         true => (1, Ok(())),
-                        false => (0, Err(LimitExceeded::new(0, Limit::EventBytes, max).into())),
+                        false => (0, Err(LimitExceeded::new(0, Limit::EventBytes, max).of(LimitStage::Decoder).into())),
                     };
                     assert_eq!(push(&mut decoder, message), expected);
                 }

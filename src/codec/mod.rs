@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use crate::error::{Error, Limit, LimitExceeded};
+use crate::error::{Error, Limit, LimitExceeded, LimitStage};
 #[cfg(feature = "__format")]
 use crate::error::{Truncated, TruncatedBy};
 use crate::raw::{Raw, RawItem};
@@ -150,7 +150,7 @@ impl Ready {
     }
 
     fn too_long(&self, max: usize) -> Error {
-        LimitExceeded::new(self.frames, Limit::EventBytes, max).into()
+        LimitExceeded::new(self.frames, Limit::EventBytes, max).of(LimitStage::Decoder).into()
     }
 
     #[cfg(feature = "__format")]

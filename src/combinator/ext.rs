@@ -1,8 +1,8 @@
 use futures::stream::Stream;
 
 use super::{
-    Assemble, Compat, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, Through, Updates, Verify,
-    giving,
+    Assemble, Compat, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, TakeRun, Through, Updates,
+    Verify, giving,
 };
 #[cfg(doc)]
 use crate::error::Error;
@@ -24,6 +24,7 @@ use crate::snapshot::{Changed, Update};
 /// | [`events`](EventStreamExt::events) | the events, verified and expanded |
 /// | [`items`](EventStreamExt::items) | the same with the warnings, in order |
 /// | [`split_updates`](EventStreamExt::split_updates) | two streams for two tasks: events and snapshots |
+/// | [`take_run`](EventStreamExt::take_run) | the raw events of one run, where the source goes on |
 ///
 /// Or the stages one by one, with any middleware between them: a stage behind the first takes what
 /// the one before gives, and does not wrap its error again ([`ItemInput`]).
@@ -293,6 +294,54 @@ pub trait EventStreamExt: Stream {
         Self::Item: RawInput,
     {
         giving::<Item, <Self::Item as RawInput>::Error, _>(Items::new(self, machine))
+    }
+
+    /// Raw events in, the same out until one run is over, for a source that does not end with its run:
+    /// a server that keeps the connection open, a channel whose sender lives on.
+    ///
+    /// In: raw events. Out, in order: each as a [`RawItem`], in its place, to the first `RUN_FINISHED`
+    /// or `RUN_ERROR`, that included. The source is not polled after it, and dropped. Nothing is judged:
+    /// the stages that follow do that.
+    ///
+    /// What comes after the end is never seen: not a `RUN_ERROR` that takes back a `RUN_FINISHED`, not
+    /// another run (rule R4), not a fault (rule R8a). Where that matters, and the source is a client of
+    /// this crate, its option `after_run` waits for a while.
+    ///
+    /// # Ending
+    /// With the run, or with the source.
+    ///
+    /// # Errors
+    /// The source's own, as the last item.
+    ///
+    /// # Cost
+    /// A look at the first bytes of a JSON text, and one copy of an event that the source does not own.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::EventStreamExt;
+    /// use futures::{StreamExt, TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let source = stream::iter([
+    ///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    /// ]);
+    /// let open = source.chain(stream::pending());
+    /// let events: Vec<_> = open.take_run().events().try_collect().await?;
+    /// assert_eq!(events.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn take_run(self) -> TakeRun<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<RawItem, <Self::Item as RawInput>::Error, _>(TakeRun::new(self))
     }
 
     /// Raw events in; out come two streams that two tasks can own, of the events and of the

@@ -1,21 +1,56 @@
+//! Timers that no source can starve.
+
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A point in time to wait for.
+///
+/// What decides is the clock: tokio's own timer reports nothing to a task that has used up its
+/// cooperative budget, and a source that is always ready uses it up in each poll.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    until: Instant,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timer {
+    pub(crate) fn new(until: Instant) -> Self {
+        Self { until, sleep: None }
+    }
+
+    pub(crate) fn reset(&mut self, until: Instant) {
+        self.until = until;
+    }
+
+    /// Ready once the time has come; otherwise the task is woken then.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if Instant::now() >= self.until {
+            return Poll::Ready(());
+        }
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(self.until)));
+        if sleep.deadline() != self.until {
+            sleep.as_mut().reset(self.until);
+        }
+        // Where the budget is used up this wakes the task at once, which then has a new one.
+        sleep.as_mut().poll(cx)
+    }
+}
 
 /// A timer that runs while the reader waits.
 #[derive(Debug)]
 pub(crate) struct Idle {
     limit: Option<Duration>,
-    sleep: Option<Pin<Box<Sleep>>>,
+    timer: Option<Timer>,
     waiting: bool,
 }
 
 impl Idle {
     pub(crate) fn new(limit: Option<Duration>) -> Self {
-        Self { limit, sleep: None, waiting: false }
+        Self { limit, timer: None, waiting: false }
     }
 
     /// Something came.
@@ -26,12 +61,20 @@ impl Idle {
     /// Nothing came: gives the limit once it is over.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
         let Some(limit) = self.limit else { return Poll::Pending };
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(limit)));
         if !core::mem::replace(&mut self.waiting, true) {
             // Where the clock ends there is no limit.
-            let Some(until) = Instant::now().checked_add(limit) else { return Poll::Pending };
-            sleep.as_mut().reset(until);
+            let until = Instant::now().checked_add(limit);
+            self.timer = until.map(|until| match self.timer.take() {
+                Some(mut timer) => {
+                    timer.reset(until);
+                    timer
+                }
+                None => Timer::new(until),
+            });
         }
-        sleep.as_mut().poll(cx).map(|()| limit)
+        match &mut self.timer {
+            Some(timer) => timer.poll(cx).map(|()| limit),
+            None => Poll::Pending,
+        }
     }
 }

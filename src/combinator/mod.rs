@@ -145,6 +145,7 @@ mod pieces;
 mod snapshots;
 mod split;
 mod staged;
+mod take_run;
 mod through;
 #[cfg(feature = "__codec")]
 mod to_json;
@@ -175,6 +176,7 @@ pub use snapshots::Snapshots;
 pub use split::{
     DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };
+pub use take_run::TakeRun;
 pub use through::Through;
 #[cfg(feature = "__codec")]
 pub use to_json::ToJson;
@@ -183,6 +185,8 @@ pub use verify::Verify;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]
 pub(crate) use idle::Idle;
+#[cfg(any(feature = "record", feature = "reqwest", feature = "websocket"))]
+pub(crate) use idle::Timer;
 #[cfg(feature = "websocket")]
 pub(crate) use staged::MAX_SWALLOWED;
 pub(crate) use staged::Staged;

@@ -39,15 +39,14 @@ pub enum Error<E = Infallible> {
 }
 
 impl<E> Error<E> {
-    /// The rule that was broken; `None` where the source failed or a limit was met.
+    /// The rule that was broken; `None` where a limit was met, and where the source failed, unless
+    /// its error [says more](SourceError).
     #[must_use]
-    pub fn rule(&self) -> Option<Rule> {
-        match self {
-            Error::Source(_) | Error::LimitExceeded(_) => None,
-            Error::Malformed(error) => Some(error.rule),
-            Error::Violation(error) => Some(error.rule),
-            Error::Truncated(_) => Some(Rule::R8),
-        }
+    pub fn rule(&self) -> Option<Rule>
+    where
+        E: SourceError,
+    {
+        self.verdict().rule
     }
 
     /// The index of the input event at fault, counted from 0; `None` where the fault is no
@@ -72,10 +71,40 @@ impl<E> Error<E> {
         }
     }
 
-    /// Whether the stream ended without the terminal event of its run.
+    /// Whether the stream ended without the terminal event of its run (rule R8): it was closed, or
+    /// the source's error [says](SourceError) that it was cut off. A source that fails after the end of
+    /// a run does not truncate that run (rule R8a).
     #[must_use]
-    pub fn is_truncated(&self) -> bool {
-        matches!(self, Error::Truncated(_))
+    pub fn is_truncated(&self) -> bool
+    where
+        E: SourceError,
+    {
+        self.verdict().is_truncated
+    }
+
+    /// Whether the transport failed, and no event broke a rule or met a limit: show what arrived and
+    /// offer to run again. So it is for [`Truncated`](Error::Truncated) and for
+    /// [`Source`](Error::Source), unless the source's error [says more](SourceError).
+    #[must_use]
+    pub fn is_transport(&self) -> bool
+    where
+        E: SourceError,
+    {
+        self.verdict().is_transport
+    }
+
+    /// All three answers.
+    pub(crate) fn verdict(&self) -> Verdict
+    where
+        E: SourceError,
+    {
+        match self {
+            Error::Source(error) => error.verdict(),
+            Error::Truncated(_) => Verdict::TRUNCATED,
+            Error::Malformed(error) => Verdict::broken(error.rule),
+            Error::Violation(error) => Verdict::broken(error.rule),
+            Error::LimitExceeded(_) => Verdict::LIMIT,
+        }
     }
 
     /// The same error with another source error in its place.
@@ -87,6 +116,41 @@ impl<E> Error<E> {
             Error::Truncated(error) => Error::Truncated(error),
             Error::LimitExceeded(error) => Error::LimitExceeded(error),
         }
+    }
+}
+
+/// What the error of a source says about the run that it ended, for [`Error::rule`],
+/// [`Error::is_truncated`] and [`Error::is_transport`].
+///
+/// Every type without borrowed parts has it. Something to say have the errors of this crate: that of
+/// the clients, an `AgentError` that holds one, and an [`Error`] that a stage before gave. Any other is
+/// a failure of the transport that breaks no rule. The trait is sealed.
+pub trait SourceError {
+    #[doc(hidden)]
+    fn verdict(&self) -> Verdict;
+}
+
+/// What an error says about the run that it ended.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+#[allow(unnameable_types, reason = "only a sealed trait speaks of it")]
+pub struct Verdict {
+    pub(crate) rule: Option<Rule>,
+    pub(crate) is_truncated: bool,
+    pub(crate) is_transport: bool,
+}
+
+impl Verdict {
+    /// The transport failed, and of the run there is nothing to say.
+    pub(crate) const TRANSPORT: Self = Self { rule: None, is_truncated: false, is_transport: true };
+    /// The transport failed within a run.
+    pub(crate) const TRUNCATED: Self = Self { rule: Some(Rule::R8), is_truncated: true, is_transport: true };
+    /// A limit was met.
+    pub(crate) const LIMIT: Self = Self { rule: None, is_truncated: false, is_transport: false };
+
+    /// A rule was broken.
+    pub(crate) fn broken(rule: Rule) -> Self {
+        Self { rule: Some(rule), ..Self::LIMIT }
     }
 }
 
@@ -467,13 +531,47 @@ pub struct LimitExceeded {
     pub limit: Limit,
     /// The bound's value.
     pub max: usize,
+    /// Whose bound.
+    pub stage: LimitStage,
 }
 
 impl LimitExceeded {
-    /// This bound, met by this event.
+    /// This bound of the pipeline, met by this event.
     #[must_use]
     pub fn new(event: u64, limit: Limit, max: usize) -> Self {
-        Self { event, limit, max }
+        Self { event, limit, max, stage: LimitStage::Pipeline }
+    }
+
+    /// The same of another stage.
+    #[must_use]
+    pub fn of(self, stage: LimitStage) -> Self {
+        Self { stage, ..self }
+    }
+}
+
+/// Who keeps to a bound: what has to be given other [`Limits`](crate::Limits) where it is too low.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LimitStage {
+    /// What finds events in bytes or messages: the options of a client, a decoder's `with_limits`.
+    Decoder,
+    /// What reads the events: [`PipelineBuilder::limits`](crate::machine::PipelineBuilder::limits),
+    /// [`Enforcer::with_limits`](crate::machine::Enforcer::with_limits).
+    Pipeline,
+    /// What reads a message or an input that was stored or sent; it keeps to the default.
+    Reader,
+    /// What writes events as bytes; its bound is the format's.
+    Encoder,
+}
+
+impl fmt::Display for LimitStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LimitStage::Decoder => "decoder",
+            LimitStage::Pipeline => "pipeline",
+            LimitStage::Reader => "reader",
+            LimitStage::Encoder => "encoder",
+        })
     }
 }
 
@@ -487,12 +585,23 @@ pub enum Limit {
     Depth,
 }
 
+/// The name of the field of [`Limits`](crate::Limits).
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Limit::EventBytes => "max_event_bytes",
+            Limit::Depth => "max_depth",
+        })
+    }
+}
+
 impl fmt::Display for LimitExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.limit {
-            Limit::EventBytes => write!(f, "event {} is longer than {} bytes", self.event, self.max),
-            Limit::Depth => write!(f, "event {} is nested deeper than {} levels", self.event, self.max),
+            Limit::EventBytes => write!(f, "event {} is longer than {} bytes", self.event, self.max)?,
+            Limit::Depth => write!(f, "event {} is nested deeper than {} levels", self.event, self.max)?,
         }
+        write!(f, ", the `{}` of the {}", self.limit, self.stage)
     }
 }
 

@@ -1,17 +1,16 @@
 use core::fmt;
-use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
 use futures::stream::{FusedStream, Stream};
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::Timing;
 use super::decoder::RecordingDecoder;
 use super::format::Recorded;
 use super::timing::Waits;
-use crate::combinator::Staged;
+use crate::combinator::{Staged, Timer};
 use crate::error::Error;
 use crate::error::{AgentError, BoxError};
 use crate::limits::Limits;
@@ -28,7 +27,7 @@ pin_project! {
         // When what is held is due; at first when the stream was first polled.
         due: Option<Instant>,
         // Made when there is something to wait for, so that no runtime is needed before.
-        timer: Option<Pin<Box<Sleep>>>,
+        timer: Option<Timer>,
         held: Option<Result<RawItem, Error<AgentError>>>,
         ended: bool,
     }
@@ -88,11 +87,9 @@ where
             *this.held = Some(item);
         }
         if *due > Instant::now() {
-            let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(*due)));
-            if timer.deadline() != *due {
-                timer.as_mut().reset(*due);
-            }
-            ready!(timer.as_mut().poll(cx));
+            let timer = this.timer.get_or_insert_with(|| Timer::new(*due));
+            timer.reset(*due);
+            ready!(timer.poll(cx));
         }
         let item = this.held.take();
         *this.ended = !matches!(item, Some(Ok(_)));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::error::{Error, Limit, LimitExceeded, Malformed};
+use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
 use crate::json::node::Node;
 use crate::limits::Limits;
 use crate::rule::Rule;
@@ -51,5 +51,5 @@ fn from_node<T: Decode>(node: &Node<'_>, name: &str) -> Read<T> {
 }
 
 fn too_deep(depth: usize) -> Error {
-    LimitExceeded::new(0, Limit::Depth, depth).into()
+    LimitExceeded::new(0, Limit::Depth, depth).of(LimitStage::Reader).into()
 }

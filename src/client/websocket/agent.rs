@@ -1,4 +1,4 @@
-//! The agent behind an address.
+//! The agent behind a WebSocket address.
 
 use core::fmt;
 use core::future::Future;
@@ -6,30 +6,30 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use tokio_tungstenite::{connect_async_with_config, tungstenite};
 use tungstenite::Message;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::error::UrlError;
 use tungstenite::handshake::client::Request;
-use tungstenite::http::header::{HeaderMap, HeaderName};
-use tungstenite::http::uri::Uri;
+use tungstenite::http::header::HeaderMap;
+use tungstenite::http::uri::{InvalidUri, Uri};
 use tungstenite::protocol::WebSocketConfig;
 
-use super::{WebSocketConnection, WebSocketError, WebSocketEvents, WebSocketOptions};
+use super::{WebSocketConnection, WebSocketEvents, WebSocketOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
-use crate::client::AbortHandle;
-use crate::client::body::body_of;
-use crate::client::guard::{unless_aborted, until, within};
-use crate::client::headers::Headers;
+use crate::client::builder::{CONNECT, Runner, Setup, agent_and_builder};
+use crate::client::guard::within;
+use crate::client::{AbortHandle, ClientError};
 use crate::codec::MessageDecoder;
-use crate::machine::Downgrade;
-use crate::outgoing::Outgoing;
+use crate::limits::Limits;
 use crate::run_input::RunAgentInput;
 use crate::version::ProtocolVersion;
 
-/// What changes a request before it is sent.
-type Prepare = Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Request, BoxError>> + Send + Sync>;
+/// How much may wait to be written beside the input: answers to pings, the goodbye.
+///
+/// Without a bound a server that sends pings and does not read the answers fills the memory. Where it
+/// is met the library keeps the answer to the last ping alone, which is all that the protocol asks for.
+const WRITE_BUFFER: usize = 64 * 1024;
 
 /// An agent behind a WebSocket address: it sends the input of a run as one text message, and gives
 /// the events that come back ([`WebSocketEvents`]).
@@ -41,7 +41,9 @@ type Prepare = Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Request, BoxErro
 ///   first warnings of the stream.
 /// - One connection a run: nothing is tried again, nothing resumed, no connection used twice. It is
 ///   closed with the stream, which ends when the server closes it, or
-///   [a moment behind](WebSocketOptions::after_run) the event that ends the run.
+///   [a moment after](WebSocketOptions::after_run) the event that ends the run.
+/// - What waits to be written, the input and answers to pings, takes no more memory than the input and
+///   64 KiB: a server that sends pings and reads nothing gets an answer to the last one, once it reads.
 /// - To drop the stream is to close the connection; an [`AbortHandle`] does so from elsewhere.
 ///
 /// [`start`](WebSocketAgent::start) gives the events with a typed error of the source. As an
@@ -69,105 +71,68 @@ type Prepare = Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Request, BoxErro
 #[derive(Clone)]
 pub struct WebSocketAgent {
     uri: Uri,
-    headers: HeaderMap,
-    prepare: Option<Prepare>,
     connect: Option<Duration>,
-    options: WebSocketOptions,
-    outgoing: Outgoing,
-    abort: Option<AbortHandle>,
+    runner: Runner<Request, WebSocketOptions>,
 }
 
 impl WebSocketAgent {
-    /// An agent at this address, `ws` or `wss`, with the default [`WebSocketOptions`].
-    ///
-    /// # Errors
-    /// [`WebSocketError::Request`] for what is no such address.
-    pub fn new(url: impl AsRef<str>) -> Result<Self, WebSocketError> {
-        Self::builder(url).build()
-    }
-
-    /// An agent at this address, to be set up.
+    /// An agent at this address, `ws` or `wss`, to be set up.
     pub fn builder(url: impl AsRef<str>) -> WebSocketAgentBuilder {
-        WebSocketAgentBuilder {
-            url: url.as_ref().to_owned(),
-            headers: Headers::new(),
-            prepare: None,
-            connect: Some(WebSocketAgentBuilder::DEFAULT_CONNECT),
-            options: WebSocketOptions::new(),
-            outgoing: Outgoing::new(),
-        }
-    }
-
-    /// The same agent with a handle that ends its runs, the wait for a connection included.
-    pub fn abortable(&self) -> (Self, AbortHandle) {
-        let abort = AbortHandle::new();
-        (Self { abort: Some(abort.clone()), ..self.clone() }, abort)
+        WebSocketAgentBuilder { url: url.as_ref().to_owned(), setup: Setup::new(WebSocketOptions::new()) }
     }
 
     /// Starts a run, and gives its events once the socket is open and the input is sent.
     ///
-    /// They bring no conversation along: where the input has messages, as behind the first turn, the
-    /// stage behind is one with [a pipeline that knows them](crate::machine::PipelineBuilder::input),
+    /// They bring no conversation along: where the input has messages, as after the first turn, the
+    /// next stage is one with [a pipeline that knows them](crate::machine::PipelineBuilder::input),
     /// as [`AgentExt`](crate::AgentExt) has it.
     ///
     /// # Errors
-    /// [`WebSocketError`], those from before the first event.
+    /// [`ClientError`], those from before the first event.
     ///
     /// # Cancel safety
     /// To drop the future is to give the run up; the server may have begun it.
-    pub async fn start(&self, input: RunAgentInput) -> Result<WebSocketEvents, WebSocketError> {
-        let (body, warnings) = body_of(self.outgoing, input)?;
-        let abort = self.abort.clone().unwrap_or_else(AbortHandle::new);
-        let deadline = until(self.options.deadline);
-        let run = async {
-            let mut socket = within(self.connect, WebSocketError::NoHandshake, self.open()).await?;
-            within(self.options.no_message, WebSocketError::NoMessage, async {
-                socket.send(Message::text(body)).await.map_err(WebSocketError::Send)
+    pub async fn start(&self, input: RunAgentInput) -> Result<WebSocketEvents, ClientError> {
+        let options = &self.runner.options;
+        let run = async |body: String, deadline, abort| {
+            let open = self.open(body.len().saturating_add(WRITE_BUFFER));
+            let mut socket = within(self.connect, ClientError::NotConnected, open).await?;
+            within(options.common.silence, ClientError::NotSent, async {
+                socket.send(Message::text(body)).await.map_err(|error| ClientError::Send(error.into()))
             })
             .await?;
-            let events = WebSocketEvents::open(socket, &self.options, deadline, abort.clone());
-            Ok(events.with_peer(Downgrade::new(self.outgoing.peer()).with_limits(self.options.limits), warnings))
+            Ok(WebSocketEvents::open(socket, options, deadline, abort))
         };
-        let run = within(self.options.deadline, WebSocketError::Deadline, run);
-        unless_aborted(abort.clone(), run).await
+        let (events, peer, warnings) = self.runner.start(&options.common, input, run).await?;
+        Ok(events.with_peer(peer, warnings))
     }
 
-    async fn open(&self) -> Result<WebSocketConnection, WebSocketError> {
+    /// Opens a socket that holds back so many bytes at most.
+    async fn open(&self, max_unwritten: usize) -> Result<WebSocketConnection, ClientError> {
         let mut request = request_to(&self.uri)?;
-        request.headers_mut().extend(self.headers.clone());
-        if let Some(prepare) = &self.prepare {
-            request = prepare(request).await.map_err(WebSocketError::Prepare)?;
-        }
+        request.headers_mut().extend(self.runner.headers.clone());
+        let request = self.runner.prepare(request).await?;
         // What is longer is refused before the memory is taken.
-        let max = Some(MessageDecoder::max_message_bytes(&self.options.limits));
-        let config = WebSocketConfig::default().max_message_size(max).max_frame_size(max);
+        let max = Some(MessageDecoder::max_message_bytes(&self.runner.options.common.limits));
+        let config = WebSocketConfig::default()
+            .max_message_size(max)
+            .max_frame_size(max)
+            .write_buffer_size(0)
+            .max_write_buffer_size(max_unwritten);
         let opened = Box::pin(connect_async_with_config(request, Some(config), true)).await;
-        let (socket, _) = opened.map_err(WebSocketError::of_handshake)?;
+        let (socket, _) = opened.map_err(ClientError::of_handshake)?;
         Ok(WebSocketConnection::new(socket))
     }
 }
 
 /// A request to open a socket, with a key of its own.
-fn request_to(uri: &Uri) -> Result<Request, WebSocketError> {
-    uri.clone().into_client_request().map_err(WebSocketError::Request)
-}
-
-#[async_trait]
-impl Agent for WebSocketAgent {
-    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
-        Ok(raw_event_stream(self.start(input).await?))
-    }
+fn request_to(uri: &Uri) -> Result<Request, ClientError> {
+    uri.clone().into_client_request().map_err(|error| ClientError::Request(error.into()))
 }
 
 impl fmt::Debug for WebSocketAgent {
-    /// Without the address's query and the values of headers: they may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebSocketAgent")
-            .field("host", &self.uri.host())
-            .field("path", &self.uri.path())
-            .field("headers", &self.headers.keys().map(HeaderName::as_str).collect::<Vec<_>>())
-            .field("options", &self.options)
-            .finish_non_exhaustive()
+        self.runner.show("WebSocketAgent", self.uri.host(), self.uri.path(), f)
     }
 }
 
@@ -175,114 +140,50 @@ impl fmt::Debug for WebSocketAgent {
 #[must_use = "a builder does nothing until it builds"]
 pub struct WebSocketAgentBuilder {
     url: String,
-    headers: Headers,
-    prepare: Option<Prepare>,
-    connect: Option<Duration>,
-    options: WebSocketOptions,
-    outgoing: Outgoing,
+    setup: Setup<Request, WebSocketOptions>,
 }
 
+agent_and_builder!(
+    WebSocketAgent,
+    WebSocketAgentBuilder,
+    Request,
+    WebSocketOptions,
+    "use ag_ui_stream::client::WebSocketAgent;"
+    ""
+    "# fn main() -> Result<(), ag_ui_stream::client::ClientError> {"
+    "let agent = WebSocketAgent::builder(\"ws://localhost:8000/agent\")"
+    "    .prepare(|mut request| async {"
+    "        request.headers_mut().insert(\"authorization\", token().await?.parse()?);"
+    "        Ok(request)"
+    "    })"
+    "    .build()?;"
+    "# let _ = agent;"
+    "# Ok(())"
+    "# }"
+    ""
+    "async fn token() -> std::io::Result<String> {"
+    "    Ok(\"Bearer fresh\".into())"
+    "}"
+);
+
 impl WebSocketAgentBuilder {
-    /// How long it may take to open the socket, unless told otherwise: ten seconds.
-    pub const DEFAULT_CONNECT: Duration = Duration::from_secs(10);
-
-    /// Sends this header with each request to open a socket, in place of the one of that name.
-    ///
-    /// A name or a value that is none is an error when the agent is built.
-    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        self.headers = self.headers.insert(name.as_ref(), value.as_ref());
-        self
-    }
-
-    /// Sends these headers with each request, in place of those of the same names.
-    pub fn headers(mut self, more: HeaderMap) -> Self {
-        self.headers = self.headers.extend(more);
-        self
-    }
-
-    /// Sends this bearer token with each request. For one that changes, see
-    /// [`prepare`](WebSocketAgentBuilder::prepare).
-    pub fn bearer(mut self, token: impl AsRef<str>) -> Self {
-        self.headers = self.headers.bearer(token.as_ref());
-        self
-    }
-
-    /// Changes each request before it is sent: a token that was just renewed, a signature, another
-    /// address.
-    ///
-    /// # Examples
-    /// ```
-    /// use ag_ui_stream::client::WebSocketAgent;
-    ///
-    /// # fn main() -> Result<(), ag_ui_stream::client::WebSocketError> {
-    /// let agent = WebSocketAgent::builder("ws://localhost:8000/agent")
-    ///     .prepare(|mut request| async {
-    ///         request.headers_mut().insert("authorization", token().await?.parse()?);
-    ///         Ok(request)
-    ///     })
-    ///     .build()?;
-    /// # let _ = agent;
-    /// # Ok(())
-    /// # }
-    ///
-    /// async fn token() -> std::io::Result<String> {
-    ///     Ok("Bearer fresh".into())
-    /// }
-    /// ```
-    pub fn prepare<F, Fut>(self, prepare: F) -> Self
-    where
-        F: Fn(Request) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Request, BoxError>> + Send + 'static,
-    {
-        Self { prepare: Some(Arc::new(move |request| Box::pin(prepare(request)))), ..self }
-    }
-
     /// How long it may take until the socket is open; `None` as long as the system allows.
-    pub fn connect_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
-        Self { connect: limit.into(), ..self }
-    }
-
-    /// How sockets are read: bounds and timers.
-    pub fn options(self, options: WebSocketOptions) -> Self {
-        Self { options, ..self }
-    }
-
-    /// Talks to a server that speaks this version of the protocol at most: what it cannot receive is
-    /// not sent ([`Outgoing::max_protocol_version`]), and what it cannot say is not given
-    /// ([`Downgrade`]), with warnings among the events.
-    pub fn max_protocol_version(self, peer: ProtocolVersion) -> Self {
-        Self { outgoing: self.outgoing.max_protocol_version(peer), ..self }
+    pub fn connect_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.setup.connect = limit.into();
+        self
     }
 
     /// The agent.
     ///
     /// # Errors
-    /// [`WebSocketError::Request`] for what is no address of a WebSocket;
-    /// [`WebSocketError::Prepare`] for what is no header.
-    pub fn build(self) -> Result<WebSocketAgent, WebSocketError> {
-        let headers = self.headers.finish().map_err(WebSocketError::Prepare)?;
-        let uri: Uri = self
-            .url
-            .parse()
-            .map_err(|error: tungstenite::http::uri::InvalidUri| WebSocketError::Request(error.into()))?;
+    /// [`ClientError::Request`] for an invalid address of a WebSocket;
+    /// [`ClientError::Prepare`] for an invalid header.
+    pub fn build(self) -> Result<WebSocketAgent, ClientError> {
+        let uri: Uri = self.url.parse().map_err(|error: InvalidUri| ClientError::Request(error.into()))?;
         if !matches!(uri.scheme_str(), Some("ws" | "wss")) {
-            return Err(WebSocketError::Request(UrlError::UnsupportedUrlScheme.into()));
+            return Err(ClientError::Request(tungstenite::Error::from(UrlError::UnsupportedUrlScheme).into()));
         }
         request_to(&uri)?;
-        Ok(WebSocketAgent {
-            uri,
-            headers,
-            prepare: self.prepare,
-            connect: self.connect,
-            options: self.options,
-            outgoing: self.outgoing,
-            abort: None,
-        })
-    }
-}
-
-impl fmt::Debug for WebSocketAgentBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebSocketAgentBuilder").field("options", &self.options).finish_non_exhaustive()
+        Ok(WebSocketAgent { uri, connect: self.setup.connect, runner: self.setup.finish(HeaderMap::new())? })
     }
 }

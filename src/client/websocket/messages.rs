@@ -11,9 +11,12 @@ use tungstenite::error::CapacityError;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Bytes, Message, Utf8Bytes};
 
-use super::WebSocketError;
-use crate::codec;
-use crate::combinator::{Idle, MAX_SWALLOWED};
+use crate::client::ClientError;
+use crate::codec::{self, MessageDecoder};
+use crate::combinator::{Idle, MAX_SWALLOWED, Staged};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::raw::RawItem;
 
 pin_project! {
     /// The messages of a socket that may hold events, until it is closed.
@@ -34,7 +37,7 @@ impl<S> Stream for Messages<S>
 where
     S: Stream<Item = Result<Message, tungstenite::Error>>,
 {
-    type Item = Result<codec::Message<Utf8Bytes, Bytes>, WebSocketError>;
+    type Item = Result<codec::Message<Utf8Bytes, Bytes>, ClientError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
@@ -43,7 +46,7 @@ where
                 Poll::Ready(message) => message,
                 Poll::Pending => {
                     let limit = ready!(this.idle.poll(cx));
-                    return Poll::Ready(Some(Err(WebSocketError::NoMessage(limit))));
+                    return Poll::Ready(Some(Err(ClientError::Silent(limit))));
                 }
             };
             this.idle.rest();
@@ -52,7 +55,7 @@ where
                 #[cfg(feature = "protobuf")]
                 Some(Ok(Message::Binary(bytes))) => Some(Ok(codec::Message::Binary(bytes))),
                 #[cfg(not(feature = "protobuf"))]
-                Some(Ok(Message::Binary(_))) => Some(Err(WebSocketError::Binary)),
+                Some(Ok(Message::Binary(_))) => Some(Err(ClientError::Binary)),
                 // A ping is answered by the socket when it is polled again.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                 Some(Ok(Message::Close(frame))) => {
@@ -61,7 +64,7 @@ where
                     match frame {
                         None => None,
                         Some(frame) if matches!(frame.code, CloseCode::Normal | CloseCode::Away) => None,
-                        Some(frame) => Some(Err(WebSocketError::Closed {
+                        Some(frame) => Some(Err(ClientError::Closed {
                             code: frame.code.into(),
                             reason: frame.reason.as_str().to_owned(),
                         })),
@@ -72,11 +75,36 @@ where
                     Some(Ok(codec::Message::TooLong(max_size)))
                 }
                 Some(Err(tungstenite::Error::ConnectionClosed | tungstenite::Error::AlreadyClosed)) | None => None,
-                Some(Err(error)) => Some(Err(WebSocketError::Socket(error))),
+                Some(Err(error)) => Some(Err(ClientError::Body(error.into()))),
             });
         }
         // Pings without end must not keep the task from the others on its thread.
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+pin_project! {
+    /// The events of a socket, before what can end them.
+    pub(super) struct Decoded<S> {
+        #[pin]
+        inner: Staged<Messages<S>, MessageDecoder>,
+    }
+}
+
+impl<S> Decoded<S> {
+    pub(super) fn new(messages: Messages<S>, limits: Limits) -> Self {
+        Self { inner: Staged::new(messages, MessageDecoder::with_limits(limits)) }
+    }
+}
+
+impl<S> Stream for Decoded<S>
+where
+    S: Stream<Item = Result<Message, tungstenite::Error>>,
+{
+    type Item = Result<RawItem, Error<ClientError>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.project().inner.poll_next(cx, |message| message.map_err(Error::Source))
     }
 }

@@ -3,7 +3,7 @@
 use self::schema::Reading;
 use self::wire::{Field, Fields, broken, is_message, put_varint};
 use super::Ready;
-use crate::error::{Error, Limit, LimitExceeded, Malformed};
+use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
 use crate::event::{Event, EventType};
 use crate::limits::Limits;
 use crate::raw::{Raw, RawItem};
@@ -203,7 +203,7 @@ fn fault(ready: &Ready, limits: &Limits, fault: Fault, event_type: Option<EventT
     let event = ready.frames;
     match fault {
         Fault::TooLong => ready.too_long(limits.max_event_bytes),
-        Fault::TooDeep => LimitExceeded::new(event, Limit::Depth, limits.depth()).into(),
+        Fault::TooDeep => LimitExceeded::new(event, Limit::Depth, limits.depth()).of(LimitStage::Decoder).into(),
         Fault::Broken(found) => {
             Malformed { event_type, ..Malformed::new(Rule::T2, event, "an event in protobuf", found) }.into()
         }
@@ -266,7 +266,7 @@ pub(super) fn write(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), 
     put_varint(out, message.len() as u64);
     out.extend_from_slice(&message);
     let len = u32::try_from(out.len() - start - PREFIX)
-        .map_err(|_| LimitExceeded::new(index, Limit::EventBytes, u32::MAX as usize))?;
+        .map_err(|_| LimitExceeded::new(index, Limit::EventBytes, u32::MAX as usize).of(LimitStage::Encoder))?;
     if let Some(prefix) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
         *prefix = len.to_be_bytes();
     }

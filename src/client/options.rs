@@ -1,0 +1,92 @@
+//! What both clients let choose of how an answer is read.
+
+use core::time::Duration;
+
+use crate::limits::Limits;
+
+/// The bound of the decoder and the timers that any answer has.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    pub(super) limits: Limits,
+    /// For the answer to begin, and between any two signs of life.
+    pub(super) silence: Option<Duration>,
+    pub(super) no_event: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) after_run: Option<Duration>,
+}
+
+impl Common {
+    /// Two minutes.
+    pub(super) const SILENCE: Duration = Duration::from_secs(2 * 60);
+    /// Ten minutes.
+    pub(super) const NO_EVENT: Duration = Duration::from_secs(10 * 60);
+
+    pub(super) fn new(after_run: Option<Duration>) -> Self {
+        Self {
+            limits: Limits::default(),
+            silence: Some(Self::SILENCE),
+            no_event: Some(Self::NO_EVENT),
+            deadline: None,
+            after_run,
+        }
+    }
+}
+
+/// The methods of the options of both clients.
+macro_rules! common_options {
+    ($options:ident) => {
+        impl $options {
+            /// How long no event may come, unless told otherwise: ten minutes. An agent may think for
+            /// long.
+            pub const DEFAULT_NO_EVENT: Duration = Common::NO_EVENT;
+
+            /// Other bounds: of the decoder, and, where the agent is run through
+            /// [`AgentExt`](crate::AgentExt), of the pipeline too
+            /// ([`Agent::limits`](crate::Agent::limits)). Elsewhere the pipeline keeps to its
+            /// [own](crate::machine::PipelineBuilder::limits); which of the two was met stands in the
+            /// error ([`LimitExceeded::stage`](crate::error::LimitExceeded::stage)).
+            pub fn limits(mut self, limits: Limits) -> Self {
+                self.common.limits = limits;
+                self
+            }
+
+            /// How long no event may come, counted while the reader waits, whatever else comes:
+            /// [`ClientError::NoEvent`](crate::client::ClientError::NoEvent). `None` for ever.
+            pub fn no_event_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+                self.common.no_event = limit.into();
+                self
+            }
+
+            /// How long a run may take in all, from when it is started:
+            /// [`ClientError::Deadline`](crate::client::ClientError::Deadline). It ends healthy runs too, so
+            /// there is none unless it is asked for.
+            pub fn deadline(mut self, limit: impl Into<Option<Duration>>) -> Self {
+                self.common.deadline = limit.into();
+                self
+            }
+
+            /// How long to wait for more after an event that ends a run: a late `RUN_ERROR`, a further
+            /// run (rule R4), or that the server closes the connection, which not all do. When it is
+            /// over the stream ends in good order, and the connection is closed.
+            ///
+            /// Zero ends the stream with the run: it takes what is there already, and a `RUN_ERROR` that
+            /// comes late after a `RUN_FINISHED` is not seen. `None` waits until the server closes the
+            /// connection; one that never does is then
+            /// [silent](crate::client::ClientError::Silent), after the run.
+            ///
+            /// For any other source there is [`take_run`](crate::EventStreamExt::take_run).
+            pub fn after_run(mut self, limit: impl Into<Option<Duration>>) -> Self {
+                self.common.after_run = limit.into();
+                self
+            }
+        }
+
+        impl Default for $options {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+
+pub(super) use common_options;
