@@ -30,7 +30,7 @@ mod support {
     pub mod stream;
 }
 
-use support::stream::{Broken, Step, gives, script};
+use support::stream::{Broken, Step, gives, greedy, next_after, script};
 
 const FORMATS: [Format; 3] = [Format::Sse, Format::JsonLines, Format::Protobuf];
 
@@ -389,6 +389,15 @@ async fn keep_alive_comments_come_where_nothing_else_does_and_mean_nothing() {
     assert_eq!((body.next().await, seconds()), (None, 37));
 
     assert_eq!(decode(Format::Sse, [&b":\n\ndata: 1\n:\n\n:\n\n"[..]]).0.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keep_alive_comments_come_though_the_source_uses_up_the_budget_of_its_task() {
+    let second = Duration::from_secs(1);
+    let mut body = greedy::<Event>().to_sse().keep_alive(second);
+    for _ in 0..3 {
+        assert_eq!(next_after(&mut body, second).await.unwrap().unwrap(), b":\n\n");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,9 +21,11 @@ use tokio::sync::{mpsc, oneshot};
 mod support {
     #![allow(unreachable_pub, reason = "each test has its own copy")]
     pub mod older;
+    pub mod stream;
 }
 
 use support::older;
+use support::stream::{greedy, next_after};
 
 const STARTED: &str = "data: {\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n\n";
 const TEXT: &str = "data: {\"type\":\"TEXT_MESSAGE_CHUNK\",\"messageId\":\"m\",\"delta\":\"Zwölf Äpfel 🍎\"}\n\n";
@@ -696,6 +698,20 @@ async fn a_head_that_trickles_is_no_answer_though_bytes_come() {
     let error = agent(&url, HttpOptions::new().no_bytes_timeout(short)).start(input()).await.unwrap_err();
     assert!(matches!(error, ClientError::NoHead(limit) if limit == short), "{error:?}");
     assert_eq!(error.to_string(), "the head of an answer was not whole after 50ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_uses_up_the_budget_of_its_task_does_not_starve_the_timers() {
+    let second = Duration::from_secs(1);
+    let long = HttpOptions::new().no_bytes_timeout(None).no_event_timeout(None);
+    for options in [long.clone().no_bytes_timeout(second), long.clone().no_event_timeout(second), long.deadline(second)]
+    {
+        let body = reqwest::Body::wrap_stream(greedy::<Result<Vec<u8>, std::io::Error>>());
+        let response = axum::http::Response::builder().header("content-type", "text/event-stream").body(body).unwrap();
+        let mut events = reqwest::Response::from(response).agent_events_with(options).await.unwrap();
+        let error = next_after(&mut events, second).await.unwrap().unwrap_err();
+        assert!(error.is_truncated(), "{error:?}");
+    }
 }
 
 #[tokio::test]

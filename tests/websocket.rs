@@ -23,7 +23,7 @@ use futures::stream::{self, FusedStream};
 use futures::{Sink, SinkExt, Stream, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
@@ -34,7 +34,7 @@ mod support {
 }
 
 use support::older;
-use support::stream::{Step, script};
+use support::stream::{Step, greedy, next_after, script};
 
 const STARTED: &str = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#;
 const TEXT: &str = r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Zwölf Äpfel 🍎"}"#;
@@ -185,7 +185,11 @@ fn assert_whole(outcome: &Outcome) {
 fn cut_off(outcome: Outcome) -> Error<ClientError> {
     assert_eq!(outcome.text.as_deref(), Some("Zwölf Äpfel 🍎"));
     assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
-    outcome.error.unwrap()
+    let error = outcome.error.unwrap();
+    if !matches!(error, Error::Source(ClientError::Binary)) {
+        assert!(error.is_truncated() && error.is_transport() && error.rule() == Some(Rule::R8), "{error}");
+    }
+    error
 }
 
 fn source(error: Error<ClientError>) -> ClientError {
@@ -438,20 +442,19 @@ async fn r8_closed_with_a_reason() {
             })
             .await;
             let outcome = run(&url).await;
-            let error = if is_whole {
+            let said = format!("the server closed the socket with {code}: \"too much\"");
+            if is_whole {
                 // R8a: it does not take the end back.
                 assert_eq!(outcome.outcome.as_deref(), Some("success"));
-                outcome.error.unwrap()
+                let error = source(outcome.error.unwrap());
+                assert_eq!((error.close_code(), error.truncated_by(), error.rule()), (Some(code), None, None));
+                assert_eq!(error.to_string(), format!("after the end of the run: {said}"));
             } else {
-                cut_off(outcome)
-            };
-            let error = source(error);
-            assert_eq!((error.close_code(), error.truncated_by()), (Some(code), Some(TruncatedBy::Close)));
-            assert_eq!(error.rule(), Some(Rule::R8));
-            assert_eq!(
-                error.to_string(),
-                format!("R8: truncated: the server closed the socket with {code}: \"too much\"")
-            );
+                let error = source(cut_off(outcome));
+                assert_eq!((error.close_code(), error.truncated_by()), (Some(code), Some(TruncatedBy::Close)));
+                assert_eq!(error.rule(), Some(Rule::R8));
+                assert_eq!(error.to_string(), format!("R8: truncated: {said}"));
+            }
         }
     }
 }
@@ -497,7 +500,9 @@ async fn r8_a_socket_that_fails() {
         assert!(std::error::Error::source(&error).is_some());
     }
     let outcome = run(&writes([&begun[..], &finished].concat()).await).await;
-    assert!(matches!(source(outcome.error.unwrap()), ClientError::Body(_)));
+    let error = outcome.error.unwrap();
+    assert!(!error.is_truncated() && error.is_transport());
+    assert!(matches!(source(error), ClientError::AfterRun(error) if matches!(*error, ClientError::Body(_))));
     assert_eq!(outcome.outcome.as_deref(), Some("success"), "R8a");
 }
 
@@ -784,21 +789,241 @@ async fn a_handle_aborts() {
 
 #[tokio::test]
 async fn an_abort_wakes_who_waits() {
+    let (events, _remote) = scripted([Step::Give(Ok(Message::text(STARTED))), Step::Park]);
+    let handle = events.abort_handle();
+    let mut events = tokio_test::task::spawn(events);
+    assert!(tokio_test::assert_ready!(events.poll_next()).unwrap().is_ok());
+    tokio_test::assert_pending!(events.poll_next());
+    assert!(!events.is_woken() && !handle.is_aborted());
+    handle.clone().abort();
+    assert!(events.is_woken() && handle.is_aborted());
+    let last = tokio_test::assert_ready!(events.poll_next());
+    assert!(matches!(last, Some(Err(Error::Source(ClientError::Aborted)))), "{last:?}");
+}
+
+#[tokio::test]
+async fn the_handle_of_an_agent_aborts_its_open_streams_and_later_runs() {
+    let (url, told) = endless().await;
+    let whole = WebSocketAgent::new(&url).unwrap();
+    let (agent, handle) = whole.abortable();
+    let mut events = agent.clone().start(input()).await.unwrap();
+    assert!(events.next().await.unwrap().is_ok());
+    assert!(!handle.is_aborted());
+    handle.abort();
+    let last = events.next().await;
+    assert!(matches!(last, Some(Err(Error::Source(ClientError::Aborted)))), "{last:?}");
+    soon(told).await;
+
+    // What is begun afterwards ends at once, whether there is a server or not.
+    assert!(handle.is_aborted() && events.abort_handle().is_aborted());
+    for agent in [&agent, &agent.clone()] {
+        let error = agent.start(input()).await.unwrap_err();
+        assert!(matches!(error, ClientError::Aborted), "{error:?}");
+    }
+    // The agent that it was made from is another.
+    let (other, handle) = whole.abortable();
+    assert!(!handle.is_aborted());
+    let error = other.start(input()).await.unwrap_err();
+    assert!(matches!(error, ClientError::Connect(_)), "nobody listens any more: {error:?}");
+}
+
+#[tokio::test]
+async fn an_abort_after_the_end_of_a_run_does_not_take_it_back() {
+    let (events, _remote) = scripted([Step::Give(Ok(Message::text(FINISHED))), Step::Park]);
+    let handle = events.abort_handle();
+    let mut events = tokio_test::task::spawn(events);
+    assert!(tokio_test::assert_ready!(events.poll_next()).unwrap().is_ok());
+    handle.abort();
+    let error = tokio_test::assert_ready!(events.poll_next()).unwrap().unwrap_err();
+    assert!(!error.is_truncated(), "R8a: {error}");
+    assert_eq!(error.to_string(), "the source failed: after the end of the run: aborted");
+}
+
+/// Never more at once than a server's socket holds.
+#[tokio::test]
+async fn an_input_that_is_not_taken_is_not_waited_for_for_ever() {
+    let (tell, told) = oneshot::channel();
     let (done, wait) = oneshot::channel::<()>();
-    let url = server(async |mut socket, _| {
-        socket.send(Message::text(STARTED)).await.unwrap();
+    let url = listens(async |socket| {
+        let _socket = accept_async(socket).await.unwrap();
+        tell.send(()).unwrap();
         let _ = wait.await;
     })
     .await;
-    let mut events = WebSocketAgent::new(&url).unwrap().start(input()).await.unwrap();
-    let handle = events.abort_handle();
-    assert!(events.next().await.unwrap().is_ok());
-    let (last, ()) = tokio::join!(events.next(), async {
-        sleep(Duration::from_millis(20)).await;
-        handle.abort();
+    let mut input = input();
+    input.messages.push(UserMessage::new("long", "x".repeat(32 << 20)).into());
+    let agent = WebSocketAgent::new(&url).unwrap();
+    let (result, ()) = tokio::join!(agent.start(input), async {
+        soon(told).await;
+        // From here on time passes when nothing else happens.
+        tokio::time::pause();
     });
-    assert!(matches!(last, Some(Err(Error::Source(ClientError::Aborted)))), "{last:?}");
+    let error = result.unwrap_err();
+    assert!(matches!(error, ClientError::NotSent(limit) if limit == WebSocketOptions::DEFAULT_NO_MESSAGE), "{error:?}");
+    assert_eq!((error.truncated_by(), error.rule()), (None, None));
     drop(done);
+}
+
+#[tokio::test]
+async fn an_input_longer_than_what_may_wait_is_sent_whole() {
+    let (tell, told) = oneshot::channel();
+    let url = listens(async move |socket| {
+        let config = tungstenite::protocol::WebSocketConfig::default().max_frame_size(None).max_message_size(None);
+        let mut socket = tokio_tungstenite::accept_async_with_config(socket, Some(config)).await.unwrap();
+        tell.send(socket.next().await.unwrap().unwrap().len()).unwrap();
+        for text in WHOLE {
+            socket.send(Message::text(text)).await.unwrap();
+        }
+        close(socket, None).await;
+    })
+    .await;
+    let mut input = input();
+    input.messages.push(UserMessage::new("long", "x".repeat(8 << 20)).into());
+    assert_whole(&outcome(WebSocketAgent::new(&url).unwrap().start(input).await.unwrap()).await);
+    assert!(soon(told).await > 8 << 20);
+}
+
+#[tokio::test]
+async fn a_deadline_counts_from_the_start_and_not_from_the_open_socket() {
+    let (go, gone) = oneshot::channel();
+    let url = listens(async move |socket| {
+        soon(gone).await;
+        let mut socket = accept_async(socket).await.unwrap();
+        while socket.next().await.is_some() {}
+    })
+    .await;
+    let limit = Duration::from_secs(10);
+    let agent = WebSocketAgent::builder(&url).options(WebSocketOptions::new().deadline(limit)).connect_timeout(None);
+    let agent = agent.build().unwrap();
+    let began = tokio::time::Instant::now();
+    let (events, ()) = tokio::join!(agent.start(input()), async {
+        tokio::time::pause();
+        tokio::time::advance(limit / 2).await;
+        tokio::time::resume();
+        go.send(()).unwrap();
+    });
+    let mut events = events.unwrap();
+    tokio::time::pause();
+    let last = events.next().await;
+    assert!(matches!(last, Some(Err(Error::Source(ClientError::Deadline(after)))) if after == limit), "{last:?}");
+    assert!(began.elapsed() < limit + limit / 2);
+}
+
+#[tokio::test]
+async fn limits_beyond_the_clock_are_none() {
+    let longest = Duration::MAX;
+    let options = WebSocketOptions::new()
+        .no_message_timeout(longest)
+        .no_event_timeout(longest)
+        .deadline(longest)
+        .after_run(longest);
+    let url = says(WHOLE).await;
+    let agent = WebSocketAgent::builder(&url).options(options).connect_timeout(longest).build().unwrap();
+    assert_whole(&outcome(agent.start(input()).await.unwrap()).await);
+}
+
+/// A server that begins a run, and then writes the same bytes again and again.
+async fn floods(bytes: Vec<u8>) -> String {
+    server(async move |mut socket, _| {
+        for text in [STARTED, TEXT] {
+            socket.send(Message::text(text)).await.unwrap();
+        }
+        let socket = socket.get_mut();
+        // The first fragment of a message.
+        socket.write_all(&frame(false, 1, b"")).await.unwrap();
+        while socket.write_all(&bytes).await.is_ok() {}
+    })
+    .await
+}
+
+#[tokio::test]
+async fn fragments_without_end_meet_the_limit() {
+    let limits = Limits { max_event_bytes: 100_000, ..Limits::default() };
+    let url = floods(frame(false, 0, &[b' '; 1000])).await;
+    match run_with(&url, WebSocketOptions::new().limits(limits)).await.error {
+        Some(Error::LimitExceeded(error)) => {
+            assert_eq!(*error, LimitExceeded::new(2, Limit::EventBytes, 100_000).of(LimitStage::Decoder));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_empty_fragments_or_of_pings_does_not_starve_the_timers() {
+    let short = Duration::from_millis(50);
+    let fragments = frame(false, 0, b"").repeat(32 * 1024);
+    let pings = frame(true, 9, b"?").repeat(16 * 1024);
+    let options = WebSocketOptions::new().no_message_timeout(short);
+    let error = source(cut_off(run_with(&floods(fragments.clone()).await, options).await));
+    assert!(matches!(error, ClientError::Silent(limit) if limit == short), "{error:?}");
+    for bytes in [fragments, pings] {
+        let options = WebSocketOptions::new().no_event_timeout(short);
+        let error = source(cut_off(run_with(&floods(bytes.clone()).await, options).await));
+        assert!(matches!(error, ClientError::NoEvent(limit) if limit == short), "{error:?}");
+        let error = source(cut_off(run_with(&floods(bytes).await, WebSocketOptions::new().deadline(short)).await));
+        assert!(matches!(error, ClientError::Deadline(limit) if limit == short), "{error:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_uses_up_the_budget_of_its_task_does_not_starve_the_timers() {
+    let (second, day) = (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
+    let long = WebSocketOptions::new().no_message_timeout(None).no_event_timeout(day);
+    for options in
+        [long.clone().no_message_timeout(second), long.clone().no_event_timeout(second), long.clone().deadline(second)]
+    {
+        let mut events = greedy::<Result<Message, tungstenite::Error>>().agent_events_with(options);
+        let error = next_after(&mut events, second).await.unwrap().unwrap_err();
+        assert!(error.is_truncated(), "{error:?}");
+    }
+    // The end of a run, and a handle.
+    let finished = stream::iter([Ok(Message::text(FINISHED))]);
+    let mut events = finished.chain(greedy()).agent_events_with(long.clone().after_run(second));
+    assert!(events.next().await.unwrap().is_ok());
+    assert!(next_after(&mut events, second).await.is_none());
+    let mut events = greedy::<Result<Message, tungstenite::Error>>().agent_events_with(long);
+    events.abort_handle().abort();
+    let last = next_after(&mut events, Duration::ZERO).await;
+    assert!(matches!(last, Some(Err(Error::Source(ClientError::Aborted)))), "{last:?}");
+}
+
+#[tokio::test]
+async fn answers_to_pings_that_are_not_read_take_no_memory_and_the_last_one_is_sent() {
+    const PINGS: u32 = 300_000;
+    let (tell, told) = oneshot::channel();
+    // What the system holds of the answers is not the client's.
+    let listener = TcpSocket::new_v4().unwrap();
+    listener.set_recv_buffer_size(4096).unwrap();
+    listener.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = listener.listen(1).unwrap();
+    let url = format!("ws://{}/agent", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut socket = accept_async(listener.accept().await.unwrap().0).await.unwrap();
+        socket.next().await.unwrap().unwrap();
+        let mut bytes = Vec::new();
+        for ping in 0..PINGS {
+            bytes.extend(frame(true, 9, &[&ping.to_be_bytes()[..], &[0; 96]].concat()));
+        }
+        // Nothing is read meanwhile.
+        socket.get_mut().write_all(&bytes).await.unwrap();
+        for text in WHOLE {
+            socket.send(Message::text(text)).await.unwrap();
+        }
+        let mut answers = Vec::new();
+        while answers.last() != Some(&(PINGS - 1)) {
+            match socket.next().await {
+                Some(Ok(Message::Pong(payload))) => {
+                    answers.push(u32::from_be_bytes(payload[..4].try_into().unwrap()));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        tell.send(answers).unwrap();
+        close(socket, None).await;
+    });
+    assert_whole(&run_with(&url, WebSocketOptions::new().after_run(None)).await);
+    let answers = soon(told).await;
+    assert!(answers.is_sorted() && answers.len() < PINGS as usize / 2, "{}", answers.len());
 }
 
 #[tokio::test]
@@ -943,7 +1168,8 @@ async fn no_server() {
     assert!(!format!("{error:?} {error}").contains("secret"));
     // TLS is for the user to choose.
     let error = refused(&answers("").await.replace("ws://", "wss://")).await;
-    assert!(matches!(error, ClientError::Request(_)), "{error:?}");
+    assert!(matches!(error, ClientError::NoTls(_)), "{error:?}");
+    assert!(error.to_string().contains("native-tls"), "{error}");
 }
 
 #[test]
@@ -1055,6 +1281,7 @@ async fn it_is_fused_and_the_socket_is_dropped_at_its_end() {
         (None, false),
         (Some(Step::Give(Ok(Message::Close(None)))), false),
         (Some(Step::Give(Err(tungstenite::Error::ConnectionClosed))), false),
+        (Some(Step::Give(Err(tungstenite::Error::AlreadyClosed))), false),
         (Some(Step::Give(Err(tungstenite::Error::AttackAttempt))), true),
         (Some(Step::Give(Ok(Message::Close(closing(1011, ""))))), true),
     ] {

@@ -220,3 +220,26 @@ impl std::fmt::Display for Broken {
 }
 
 impl std::error::Error for Broken {}
+
+/// A source that never gives anything, and uses up the cooperative budget of its task in every poll, as
+/// a socket does whose peer is faster. It panics where nothing stops to poll it.
+pub fn greedy<T>() -> impl Stream<Item = T> {
+    let mut polls = 0;
+    futures::stream::poll_fn(move |cx| {
+        polls += 1;
+        assert!(polls < 100_000, "polled for ever");
+        while let Poll::Ready(budget) = tokio::task::coop::poll_proceed(cx) {
+            budget.made_progress();
+        }
+        Poll::Pending
+    })
+}
+
+/// What a stream with a greedy source gives next, when so much time has passed; the clock is paused.
+pub async fn next_after<S: Stream + Unpin>(stream: &mut S, time: std::time::Duration) -> Option<S::Item> {
+    let (next, ()) = tokio::join!(futures::StreamExt::next(stream), async {
+        tokio::task::yield_now().await;
+        tokio::time::advance(time).await;
+    });
+    next
+}
