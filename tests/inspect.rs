@@ -866,7 +866,7 @@ mod live {
             let (url, _asked) = breaks(vec![started(), start("m"), content("m", "seen")]);
             let ran = inspect(&[&[url.as_str()][..], mode].concat());
             assert_eq!(ran.code, 3, "{}", ran.out);
-            assert!(ran.out.contains("error[R8]") && ran.out.contains("the body failed"), "{}", ran.out);
+            assert!(ran.out.contains("error[R8]") && ran.out.contains("the connection broke"), "{}", ran.out);
         }
         let (url, _asked) = breaks(vec![started(), start("m")]);
         let report = inspect(&["--json", &url]).json().remove(0);

@@ -281,6 +281,26 @@ fn e9_frames_that_are_no_events_are_fatal() {
         let error = Event::from_json(text).unwrap_err().to_string();
         assert!(error.ends_with(end), "{error}");
     }
+    for (text, found) in [
+        (r#"{"error":{"message":"quota used up"}}"#, r#"without one: "{\"error\":{\"message\":\"quota used up\"}}""#),
+        ("{\"detail\":\"\\u001b[2J\u{202e}\"}", r#": "{\"detail\":\"\\u001b[2J\u{202e}\"}""#),
+        (r#"{"type":"STATE_SNAPSHOT","snapshot":{"x":NaN}}"#, r#"expected a value at byte 41, before "NaN}}""#),
+        ("{\"type\":\"RAW\",\u{1b}}", r#"expected a key at byte 14, before "\u{1b}}""#),
+    ] {
+        let error = Event::from_json(text).unwrap_err().to_string();
+        assert!(error.ends_with(found), "{error}");
+        if let Ok(value) = serde_json::from_str(text) {
+            let of_value = Event::from_value(&value).unwrap_err().to_string();
+            // Control characters are escaped twice where they are written as JSON first.
+            assert!(of_value == error || text.contains("\\u"), "{of_value}");
+        }
+    }
+    // Cut, in whichever form it comes.
+    let long = format!(r#"{{"error":"{}"}}"#, "ä".repeat(500_000));
+    for error in [Event::from_json(&long), Event::from_value(&serde_json::from_str(&long).unwrap())] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.ends_with("ää…\"") && error.len() < 400, "{error}");
+    }
     let mut enforcer = Enforcer::new();
     let error = enforcer.push(&b"{\"type\":\"RAW\xff\"}"[..]).unwrap_err();
     assert_eq!(error.rule(), Some(Rule::E9));

@@ -182,8 +182,9 @@ macro_rules! guarded_events {
     ($events:ident $(<$source:ident> where $item:ty)?) => {
         impl$(<$source>)? $events$(<$source>)? {
             /// The same from a server that speaks this version at most, after these warnings.
-            pub(super) fn with_peer(self, peer: Downgrade, warnings: Vec<Warning>) -> Self {
-                Self { events: self.events.with_peer(peer).with_warnings(warnings), ..self }
+            pub(super) fn with_peer(mut self, peer: Downgrade, warnings: Vec<Warning>) -> Self {
+                self.events = self.events.with_peer(peer).with_warnings(warnings);
+                self
             }
 
             /// What ends this run from elsewhere.

@@ -1,5 +1,6 @@
 //! Enforcement: raw events in, typed events out (rules E1 to E11).
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde_json::Value;
@@ -74,7 +75,7 @@ impl Enforcer {
             }
             Body::Value(value) => {
                 let node = Node::from_value(value, self.limits.depth()).ok_or_else(|| self.too_deep(index))?;
-                self.read_node(&node, index)
+                self.read_node(&node, index).map_err(|error| quoting(error, &node, || beginning(value)))
             }
             Body::Event(event) => self.read_event(event, index),
             Body::Warning(warning) => {
@@ -130,14 +131,16 @@ impl Enforcer {
                 return self.too_deep(index);
             }
             let mut found = format!("no JSON: {} at byte {}", error.reason, error.offset);
-            // Bytes that nothing decoded, a page, `[DONE]`: known at sight.
+            // Bytes that nothing decoded, a page, `[DONE]`: known at sight. Of an object, the place.
             let shown = text.trim_start();
-            if !shown.is_empty() && !shown.starts_with('{') {
-                found.push_str(&format!(" of {:?}", excerpt(shown, 40)));
+            if !shown.starts_with('{') {
+                quote(&mut found, " of ", excerpt(shown, 40));
+            } else {
+                quote(&mut found, ", before ", excerpt(text.get(error.offset..).unwrap_or_default(), 40));
             }
             no_event(index, "a JSON object", found)
         })?;
-        self.read_node(&node, index)
+        self.read_node(&node, index).map_err(|error| quoting(error, &node, || excerpt(text, MAX_QUOTE).into_owned()))
     }
 
     fn check_len(&self, len: usize, index: u64) -> Result<(), Error> {
@@ -282,6 +285,48 @@ fn is_delta_bearing(event_type: EventType) -> bool {
             | EventType::ReasoningMessageContent
             | EventType::ReasoningMessageChunk
     )
+}
+
+/// How many bytes of an object that is no event an error quotes.
+const MAX_QUOTE: usize = 200;
+
+/// What an object holds that is no event (rule E9): it may say what is wrong with the server.
+#[cold]
+fn quoting(error: Error, node: &Node<'_>, text: impl FnOnce() -> String) -> Error {
+    match error {
+        Error::Malformed(mut error) if error.rule == Rule::E9 && matches!(node, Node::Object(_)) => {
+            quote(&mut error.found, ": ", text().into());
+            Error::Malformed(error)
+        }
+        other => other,
+    }
+}
+
+/// The beginning of a value as JSON, without writing the rest.
+fn beginning(value: &Value) -> String {
+    struct Room(Vec<u8>);
+    impl std::io::Write for Room {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let room = MAX_QUOTE.saturating_add(1).saturating_sub(self.0.len());
+            let taken = bytes.get(..room).unwrap_or(bytes);
+            self.0.extend_from_slice(taken);
+            // Nothing taken is an error, and the writer stops.
+            Ok(taken.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut room = Room(Vec::new());
+    let _ = serde_json::to_writer(&mut room, value);
+    excerpt(&String::from_utf8_lossy(&room.0), MAX_QUOTE).into_owned()
+}
+
+fn quote(found: &mut String, joint: &str, text: Cow<'_, str>) {
+    if !text.is_empty() {
+        found.push_str(&format!("{joint}{text:?}"));
+    }
 }
 
 fn no_event(index: u64, expected: &'static str, found: String) -> Error {

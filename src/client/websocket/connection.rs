@@ -32,7 +32,13 @@ impl Stream for WebSocketConnection {
     type Item = Result<Message, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Pin::new(&mut self.0).poll_next(cx)
+        let mut socket = Pin::new(&mut self.0);
+        let next = socket.as_mut().poll_next(cx);
+        if next.is_pending() {
+            // An answer to a ping that found no room before. That it fails is for the next read to say.
+            let _ = socket.poll_flush(cx);
+        }
+        next
     }
 }
 
