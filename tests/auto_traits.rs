@@ -8,7 +8,7 @@ use std::rc::Rc;
 use ag_ui_stream::agent::{AgentError, RawEventStream, Replay};
 use ag_ui_stream::combinator::{
     Assemble, Compat, Enforce, Events, Expand, Items, ReuniteError, Reunited, Snapshots, SplitEvents, SplitSnapshots,
-    Through, Updates, Verify,
+    TakeRun, Through, Updates, Verify,
 };
 use ag_ui_stream::machine::Indexed;
 use ag_ui_stream::machine::{
@@ -70,7 +70,19 @@ macro_rules! as_its_source_is {
     };
 }
 
-as_its_source_is!(Compat, Enforce, Expand, Verify, Assemble, Items, Events, Updates, Snapshots, Through<Verifier>);
+as_its_source_is!(
+    Compat,
+    Enforce,
+    Expand,
+    Verify,
+    Assemble,
+    Items,
+    Events,
+    Updates,
+    Snapshots,
+    TakeRun,
+    Through<Verifier>
+);
 
 is! {
     Enforce<Good>: Sync;
@@ -139,6 +151,7 @@ fn every_combinator_is_fused_over_any_source() {
     fused(events().verify());
     fused(events().assemble());
     fused(events().through(Verifier::new()));
+    fused(text().take_run());
     fused(text().items());
     fused(text().events());
     fused(text().updates());
@@ -164,6 +177,7 @@ fn no_method_collides_with_the_usual_traits() {
     drop(events().verify());
     drop(events().assemble().split());
     drop(events().through(Verifier::new()));
+    drop(text().take_run());
     drop(text().items());
     drop(text().events());
     drop(text().updates().split());

@@ -11,6 +11,7 @@ use support::{Broken, Step, Toy, run_error, script};
 use tokio_test::{assert_pending, assert_ready, task};
 
 const BAD: &str = r#"{"type":"RUN_ERROR"}"#;
+const STARTED: &str = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#;
 const GOOD: &str = r#"{"type":"RUN_ERROR","message":"m"}"#;
 
 #[allow(clippy::unwrap_used, reason = "helper of a test")]
@@ -45,6 +46,7 @@ fn at_the_end_of_the_source() {
     check(ends(run_error("m")).verify(), 1, Result::is_ok);
     check(ends(run_error("m")).assemble(), 1, Result::is_ok);
     check(ends(run_error("m")).through(Toy::ending_in(1, false)), 1, Result::is_ok);
+    check(ends(GOOD).take_run(), 1, Result::is_ok);
     check(ends(GOOD).items(), 1, Result::is_ok);
     check(ends(GOOD).events(), 1, Result::is_ok);
     check(ends(GOOD).updates(), 1, Result::is_ok);
@@ -60,6 +62,7 @@ fn behind_an_error_of_the_source() {
     check(fails_flat(run_error("m")).verify(), 2, Result::is_err);
     check(fails_flat(run_error("m")).assemble(), 2, Result::is_err);
     check(fails_flat(run_error("m")).through(Toy::default()), 1, Result::is_err);
+    check(fails(STARTED).take_run(), 2, Result::is_err);
     check(fails(GOOD).items(), 2, Result::is_err);
     check(fails(GOOD).events(), 2, Result::is_err);
     check(fails(GOOD).updates(), 2, Result::is_err);
@@ -80,7 +83,7 @@ fn behind_an_error_of_the_stage() {
 
 #[test]
 fn behind_a_truncation() {
-    let cut = || script([Step::Yield, Step::Give(r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#)]).0;
+    let cut = || script([Step::Yield, Step::Give(STARTED)]).0;
     check(cut().items(), 2, Result::is_err);
     check(cut().events(), 2, Result::is_err);
     check(cut().updates(), 2, Result::is_err);

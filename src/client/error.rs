@@ -72,7 +72,7 @@ pub enum ClientError {
     /// The answer has a status that means no success, or, for a WebSocket, opens none.
     Status(Box<Answer>),
     /// The answer sends on to another address, which was not asked:
-    /// [`redirects_to`](super::HttpAgentBuilder::redirects_to) says which are.
+    /// `HttpAgentBuilder::redirects_to` says which are.
     Redirect {
         /// The status.
         status: StatusCode,
@@ -80,7 +80,7 @@ pub enum ClientError {
         to: String,
     },
     /// The answer is of a type that holds no events: an HTML page, or no type at all.
-    /// [`assume_format`](super::HttpOptions::assume_format) reads it all the same.
+    /// `HttpOptions::assume_format` reads it all the same.
     ContentType {
         /// The type; `None` where there is none, or where it is not text.
         content_type: Option<String>,

@@ -22,7 +22,7 @@ use crate::version::ProtocolVersion;
 /// An agent behind an HTTP address: it posts the input of a run, and gives the events of the
 /// answer, server-sent events or protobuf.
 ///
-/// - What is sent is the input as [`Outgoing`] makes it ready (rule T4). What that has to say are the
+/// - What is sent is the input as [`Outgoing`](crate::input::Outgoing) makes it ready (rule T4). What that has to say are the
 ///   first warnings of the stream.
 /// - Status, `Content-Encoding` and `Content-Type` are checked before anything is read: an HTML
 ///   page is never a success, nor is an empty body, which verification finds truncated.

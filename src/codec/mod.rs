@@ -1,15 +1,15 @@
 //! Events as bytes: decoders for what comes off a network or out of a file, encoders for the way
 //! back. Each format is a feature of its own.
 //!
-//! | Feature | Decoder | [`Format`] |
+//! | Feature | Decoder | `Format` |
 //! |---|---|---|
-//! | `sse` | [`SseDecoder`] | `Sse`: server-sent events (rule T1) |
-//! | `json-lines` | [`JsonLinesDecoder`] | `JsonLines`: one JSON object a line |
-//! | `protobuf` | [`ProtobufDecoder`] | `Protobuf`: length-prefixed protobuf (rule T2) |
+//! | `sse` | `SseDecoder` | `Sse`: server-sent events (rule T1) |
+//! | `json-lines` | `JsonLinesDecoder` | `JsonLines`: one JSON object a line |
+//! | `protobuf` | `ProtobufDecoder` | `Protobuf`: length-prefixed protobuf (rule T2) |
 //!
 //! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
 //! [`RawItem`]s. It finds where events begin and end and judges nothing else: a frame that is no
-//! event is passed on as it is, and enforcement rejects it (rule E9). [`Decoder`] is any of them. An [`Encoder`] is a machine
+//! event is passed on as it is, and enforcement rejects it (rule E9). `Decoder` is any of them. An `Encoder` is a machine
 //! from events to bytes, one piece each; a [`JsonEncoder`] gives texts, for what frames them itself.
 //!
 //! With the feature `stream` both are combinators too: `ByteStreamExt` and `EncodeStreamExt`.

@@ -37,7 +37,7 @@ const WRITE_BUFFER: usize = 64 * 1024;
 /// AG-UI 1.0 has no binding to WebSocket. This is what agents and clients that use it do: the input
 /// first, then an event in each message, one run a connection.
 ///
-/// - What is sent is the input as [`Outgoing`] makes it ready (rule T4). What that has to say are the
+/// - What is sent is the input as [`Outgoing`](crate::input::Outgoing) makes it ready (rule T4). What that has to say are the
 ///   first warnings of the stream.
 /// - One connection a run: nothing is tried again, nothing resumed, no connection used twice. It is
 ///   closed with the stream, which ends when the server closes it, or
