@@ -3,6 +3,8 @@
 
 use core::any::Any;
 use core::convert::Infallible;
+use core::error::Error as StdError;
+use core::iter::successors;
 
 #[cfg(any(feature = "reqwest", feature = "websocket"))]
 use crate::client::ClientError;
@@ -10,38 +12,39 @@ use crate::error::{AgentError, Error, SourceError, Verdict};
 
 impl<E: 'static> SourceError for E {
     fn verdict(&self) -> Verdict {
-        verdict(self).unwrap_or(Verdict::TRANSPORT)
+        let error: &dyn Any = self;
+        if let Some(error) = error.downcast_ref::<AgentError>() {
+            return within(error.get_ref()).unwrap_or(Verdict::TRANSPORT);
+        }
+        #[cfg(any(feature = "reqwest", feature = "websocket"))]
+        if let Some(error) = error.downcast_ref::<ClientError>() {
+            return error.verdict();
+        }
+        Verdict::TRANSPORT
     }
 }
 
-/// What is known about an error of this type; `None` for a type that is not this crate's.
-fn verdict(error: &(dyn Any + 'static)) -> Option<Verdict> {
-    if let Some(error) = error.downcast_ref::<AgentError>() {
-        return within(error);
-    }
-    #[cfg(any(feature = "reqwest", feature = "websocket"))]
-    if let Some(error) = error.downcast_ref::<ClientError>() {
-        return Some(error.verdict());
-    }
-    None
-}
-
-/// What an agent's error holds: that of a client, or of a stage behind another source.
-fn within(error: &AgentError) -> Option<Verdict> {
-    macro_rules! first_of {
-        ($($(#[$cfg:meta])* $type:ty),* $(,)?) => {
-            $($(#[$cfg])* if let Some(error) = error.downcast_ref::<$type>() {
-                return Some(error.verdict());
-            })*
-        };
-    }
-    first_of! {
-        Error<Infallible>,
-        Error<AgentError>,
-        #[cfg(any(feature = "reqwest", feature = "websocket"))]
-        ClientError,
-        #[cfg(any(feature = "reqwest", feature = "websocket"))]
-        Error<ClientError>,
-    }
-    None
+/// What the first error of this crate says that an error is, or has as a cause.
+fn within(error: &(dyn StdError + 'static)) -> Option<Verdict> {
+    successors(Some(error), |&error| error.source()).find_map(|error| {
+        if let Some(error) = error.downcast_ref::<AgentError>() {
+            return within(error.get_ref());
+        }
+        macro_rules! first_of {
+            ($($(#[$cfg:meta])* $type:ty),* $(,)?) => {
+                $($(#[$cfg])* if let Some(error) = error.downcast_ref::<$type>() {
+                    return Some(error.verdict());
+                })*
+            };
+        }
+        first_of! {
+            Error<Infallible>,
+            Error<AgentError>,
+            #[cfg(any(feature = "reqwest", feature = "websocket"))]
+            ClientError,
+            #[cfg(any(feature = "reqwest", feature = "websocket"))]
+            Error<ClientError>,
+        }
+        None
+    })
 }

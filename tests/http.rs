@@ -12,7 +12,7 @@ use ag_ui_stream::codec::Format;
 use ag_ui_stream::error::{AgentError, Limit, LimitExceeded, LimitStage, Truncated, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
 use ag_ui_stream::{Agent, AgentExt, Error, EventStreamExt, Limits, RawItem, Rule, RunAgentInput};
-use futures::{StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -574,6 +574,48 @@ async fn r8a_a_failure_behind_the_end_does_not_take_it_back() {
 }
 
 #[tokio::test]
+async fn r8a_a_part_of_an_event_after_the_end_is_no_truncation_of_the_run() {
+    let outcome = run(&says(format!("{SSE}{}data: {{\"type\":", whole())).await).await;
+    let error = outcome.error.unwrap();
+    assert!(!error.is_truncated() && error.is_transport(), "{error:?}");
+    assert_eq!(error.to_string(), "the source failed: after the end of the run: the bytes ended within an event");
+    assert_eq!(outcome.outcome.as_deref(), Some("success"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_that_a_tolerance_skips_are_no_events() {
+    let second = Duration::from_secs(1);
+    for (first, is_over) in [(STARTED, false), (FINISHED, true)] {
+        let frames = stream::iter(std::iter::repeat(b"data:\n\n".to_vec()).take(1000)).then(async |frame| {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            frame
+        });
+        let bytes = stream::iter([first.as_bytes().to_vec()]).chain(frames).map(Ok::<_, std::io::Error>);
+        let options = HttpOptions::new().tolerate_empty_data().no_event_timeout(second).after_run(second);
+        let mut events = of_body(bytes).agent_events_with(options).await.unwrap();
+        assert!(events.next().await.unwrap().is_ok());
+        let items: Vec<_> = events.by_ref().collect().await;
+        assert!(items.len() < 4, "{items:?}");
+        assert_eq!(items.iter().any(Result::is_err), !is_over, "{items:?}");
+    }
+}
+
+#[derive(Debug)]
+struct Wrapped(AgentError);
+
+impl std::fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the other agent failed")
+    }
+}
+
+impl std::error::Error for Wrapped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[tokio::test]
 async fn r8_what_cut_a_run_off_is_seen_through_the_error_of_an_agent() {
     let begun = [CHUNKED.as_bytes(), &chunk(format!("{STARTED}{TEXT}").as_bytes())].concat();
     let ended = [CHUNKED.as_bytes(), &chunk(whole().as_bytes())].concat();
@@ -583,9 +625,12 @@ async fn r8_what_cut_a_run_off_is_seen_through_the_error_of_an_agent() {
         let rule = is_truncated.then_some(Rule::R8);
         assert_eq!((error.is_truncated(), error.rule(), error.is_transport()), (is_truncated, rule, true));
         assert_eq!(error.to_string().contains("R8"), is_truncated, "the text says the same: {error}");
-        // And through that of an agent which runs another.
-        let error = Error::Source(AgentError::from(error));
-        assert_eq!((error.is_truncated(), error.rule(), error.is_transport()), (is_truncated, rule, true));
+        // And through that of an agent which runs another, and of one which says why.
+        let error = AgentError::from(error);
+        let wrapped = AgentError::new(Wrapped(error.clone()));
+        for error in [error, wrapped].map(Error::Source) {
+            assert_eq!((error.is_truncated(), error.rule(), error.is_transport()), (is_truncated, rule, true));
+        }
     }
 }
 
@@ -700,15 +745,19 @@ async fn a_head_that_trickles_is_no_answer_though_bytes_come() {
     assert_eq!(error.to_string(), "the head of an answer was not whole after 50ms");
 }
 
+/// An answer with this body, without a network.
+fn of_body(body: impl Stream<Item = std::io::Result<Vec<u8>>> + Send + 'static) -> reqwest::Response {
+    let response = axum::http::Response::builder().header("content-type", "text/event-stream");
+    response.body(reqwest::Body::wrap_stream(body)).unwrap().into()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_body_that_uses_up_the_budget_of_its_task_does_not_starve_the_timers() {
     let second = Duration::from_secs(1);
     let long = HttpOptions::new().no_bytes_timeout(None).no_event_timeout(None);
     for options in [long.clone().no_bytes_timeout(second), long.clone().no_event_timeout(second), long.deadline(second)]
     {
-        let body = reqwest::Body::wrap_stream(greedy::<Result<Vec<u8>, std::io::Error>>());
-        let response = axum::http::Response::builder().header("content-type", "text/event-stream").body(body).unwrap();
-        let mut events = reqwest::Response::from(response).agent_events_with(options).await.unwrap();
+        let mut events = of_body(greedy()).agent_events_with(options).await.unwrap();
         let error = next_after(&mut events, second).await.unwrap().unwrap_err();
         assert!(error.is_truncated(), "{error:?}");
     }

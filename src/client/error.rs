@@ -37,7 +37,7 @@ use crate::rule::Rule;
 /// | | [`Binary`](Self::Binary) | |
 /// | at any time | [`Deadline`](Self::Deadline) | `Timeout` |
 /// | | [`Aborted`](Self::Aborted) | `Close` |
-/// | after the end of the run | [`AfterRun`](Self::AfterRun) | |
+/// | after the end of the run | [`AfterRun`](Self::AfterRun), which holds one of these or [`Partial`](Self::Partial) | |
 ///
 /// A connection that is closed in good order is no error here: within an event it is
 /// [`Error::Truncated`](crate::Error::Truncated) by `Partial`, and between two events before the end
@@ -117,6 +117,9 @@ pub enum ClientError {
     Deadline(Duration),
     /// It was [aborted](super::AbortHandle::abort).
     Aborted,
+    /// The bytes ended within an event, after the end of the run; before it, that is
+    /// [`Error::Truncated`](crate::Error::Truncated).
+    Partial,
     /// What came after the end of the run, which it does not take back (rule R8a).
     AfterRun(Box<ClientError>),
 }
@@ -163,6 +166,7 @@ impl ClientError {
     pub fn truncated_by(&self) -> Option<TruncatedBy> {
         match self {
             ClientError::Body(_) => Some(TruncatedBy::Body),
+            ClientError::Partial => Some(TruncatedBy::Partial),
             ClientError::Silent(_) | ClientError::NoEvent(_) | ClientError::Deadline(_) => Some(TruncatedBy::Timeout),
             ClientError::Closed { .. } | ClientError::NoEvents { .. } | ClientError::Aborted => {
                 Some(TruncatedBy::Close)
@@ -209,6 +213,10 @@ impl ClientError {
             ClientError::AfterRun(error) => error.close_code(),
             _ => None,
         }
+    }
+
+    pub(super) fn after_run(self) -> Self {
+        ClientError::AfterRun(Box::new(self))
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
@@ -312,6 +320,7 @@ impl fmt::Display for ClientError {
             ClientError::NoEvent(limit) => write!(f, "no event came for {limit:?}"),
             ClientError::Deadline(limit) => write!(f, "the run took longer than {limit:?}"),
             ClientError::Aborted => f.write_str("aborted"),
+            ClientError::Partial => f.write_str("the bytes ended within an event"),
             ClientError::AfterRun(error) => {
                 // Without the claim that the run was cut off.
                 let error = error.to_string();

@@ -150,19 +150,21 @@ where
         };
         Poll::Ready(match item {
             Some(Ok(item)) => {
-                this.idle.rest();
-                this.after_run.rest();
-                if let Some(is_end) = item.raw().and_then(|raw| raw.bounds_a_run()) {
-                    *this.is_run_over = is_end;
+                // A frame that a tolerance skips is no event.
+                if let Some(raw) = item.raw() {
+                    this.idle.rest();
+                    this.after_run.rest();
+                    *this.is_run_over = raw.bounds_a_run().unwrap_or(*this.is_run_over);
                 }
                 Some(Ok(this.peer.apply(item)))
             }
             Some(Err(error)) => {
                 this.events.set(None);
-                Some(Err(error.map_source(|error| match this.is_run_over {
-                    true => ClientError::AfterRun(Box::new(error)),
-                    false => error,
-                })))
+                Some(Err(match error {
+                    Error::Source(error) if *this.is_run_over => Error::Source(error.after_run()),
+                    Error::Truncated(_) if *this.is_run_over => Error::Source(ClientError::Partial.after_run()),
+                    error => error,
+                }))
             }
             None => {
                 this.events.set(None);

@@ -198,7 +198,7 @@ pin_project! {
     /// - **Ending**: with the body, or [after the end of a run](HttpOptions::after_run) where that is
     ///   asked for; that the run was over by then is for verification to say.
     /// - **Errors**: [`Error::Source`] with a [`ClientError`], and those of the decoder:
-    ///   [`Error::LimitExceeded`], [`Error::Truncated`] where the body ends within an event,
+    ///   [`Error::LimitExceeded`], [`Error::Truncated`] where the body ends within an event of a run,
     ///   [`Error::Malformed`] from protobuf. The error is the last item.
     /// - **Aborting**: drop it, or use the [`AbortHandle`]. Either closes the connection.
     /// - **Cancel safety**: a dropped `next()` loses nothing.

@@ -123,8 +123,8 @@ impl<E> Error<E> {
 /// [`Error::is_truncated`] and [`Error::is_transport`].
 ///
 /// Every type without borrowed parts has it. Something to say have the errors of this crate: that of
-/// the clients, an `AgentError` that holds one, and an [`Error`] that a stage before gave. Any other is
-/// a failure of the transport that breaks no rule. The trait is sealed.
+/// the clients, and an [`AgentError`] that is one, or an [`Error`] of a stage before, or has it as a
+/// cause. Any other is a failure of the transport that breaks no rule. The trait is sealed.
 pub trait SourceError {
     #[doc(hidden)]
     fn verdict(&self) -> Verdict;
