@@ -197,7 +197,10 @@ mod tests {
     fn an_element_beyond_the_limit_is_an_error() {
         for size in [1, 3, 100] {
             let (found, failed) = run("[1234,12345]", size, 4);
-            assert_eq!((found, failed.as_deref()), (vec!["1234".to_owned()], Some("event 1 is longer than 4 bytes")));
+            assert_eq!(
+                (found, failed.as_deref()),
+                (vec!["1234".to_owned()], Some("event 1 is longer than 4 bytes, the `max_event_bytes` of the decoder"))
+            );
         }
     }
 }

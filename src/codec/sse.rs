@@ -404,7 +404,10 @@ mod tests {
             {
                 let (items, error) = run_in_pieces(decoder(), pieces);
                 assert_eq!(texts(&items), ["1234"]);
-                assert_eq!(error.unwrap().to_string(), "event 1 is longer than 4 bytes");
+                assert_eq!(
+                    error.unwrap().to_string(),
+                    "event 1 is longer than 4 bytes, the `max_event_bytes` of the decoder"
+                );
             }
         }
     }

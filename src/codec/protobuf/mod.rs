@@ -544,7 +544,10 @@ mod tests {
         for pieces in [vec![&bytes[..]], bytes.chunks(1).collect(), bytes.chunks(33).collect()] {
             let (items, error) = run_in_pieces(decoder(), pieces);
             assert_eq!(items.len(), 1);
-            assert_eq!(error.unwrap().to_string(), "event 1 is longer than 100 bytes");
+            assert_eq!(
+                error.unwrap().to_string(),
+                "event 1 is longer than 100 bytes, the `max_event_bytes` of the decoder"
+            );
         }
         let mut decoder = decoder();
         assert!(decoder.push(&[0xff; 4]).is_err());
@@ -558,7 +561,10 @@ mod tests {
         // {"id":"","role":""} and a comma
         assert_eq!(run(ProtobufDecoder::new().with_limits(limits), &empty_messages(499)).1, None);
         let error = run(ProtobufDecoder::new().with_limits(limits), &empty_messages(500)).1;
-        assert_eq!(error.unwrap().to_string(), "event 0 is longer than 10000 bytes");
+        assert_eq!(
+            error.unwrap().to_string(),
+            "event 0 is longer than 10000 bytes, the `max_event_bytes` of the decoder"
+        );
     }
 
     #[test]
@@ -566,7 +572,7 @@ mod tests {
         let nested = (0..600).fold(Value::Null, |inner, _| json!([inner]));
         let frame = frame(&event(7, 6, &[field(2, &open::write_value(&nested))]));
         let error = run(ProtobufDecoder::new(), &frame).1.unwrap();
-        assert_eq!(error.to_string(), "event 0 is nested deeper than 512 levels");
+        assert_eq!(error.to_string(), "event 0 is nested deeper than 512 levels, the `max_depth` of the decoder");
         let limits = Limits { max_depth: 1000, ..Limits::default() };
         assert_eq!(run(ProtobufDecoder::new().with_limits(limits), &frame).1, None);
     }
