@@ -139,6 +139,46 @@ impl<'a> Node<'a> {
             Node::Object(_) => "an object".into(),
         }
     }
+
+    /// The beginning of the value as compact JSON, for an error to quote: at most so many bytes. Members
+    /// are in the order of their names, so that it is the same whatever form the value came in.
+    pub(crate) fn beginning(&self, max: usize) -> String {
+        let mut text = String::new();
+        self.write_beginning(&mut text, max);
+        excerpt(&text, max).into_owned()
+    }
+
+    fn write_beginning(&self, text: &mut String, max: usize) {
+        let quoted = |name: &Str<'_>| Value::from(excerpt(name.as_str(), max)).to_string();
+        match self {
+            // Nothing of what follows is to be seen.
+            _ if text.len() > max => {}
+            Node::Null => text.push_str("null"),
+            Node::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+            Node::Number(number) => {
+                text.push_str(&number.to_number().map_or("null".to_owned(), |number| number.to_string()))
+            }
+            Node::String(value) => text.push_str(&quoted(value)),
+            Node::Array(elements) => {
+                for (at, element) in elements.iter().enumerate().take(max) {
+                    text.push(if at == 0 { '[' } else { ',' });
+                    element.write_beginning(text, max);
+                }
+                text.push_str(if elements.is_empty() { "[]" } else { "]" });
+            }
+            Node::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_unstable_by_key(|(name, _)| name.as_str());
+                for (at, (name, value)) in members.iter().enumerate().take(max) {
+                    text.push(if at == 0 { '{' } else { ',' });
+                    text.push_str(&quoted(name));
+                    text.push(':');
+                    value.write_beginning(text, max);
+                }
+                text.push_str(if members.is_empty() { "{}" } else { "}" });
+            }
+        }
+    }
 }
 
 impl Num<'_> {

@@ -75,7 +75,7 @@ impl Enforcer {
             }
             Body::Value(value) => {
                 let node = Node::from_value(value, self.limits.depth()).ok_or_else(|| self.too_deep(index))?;
-                self.read_node(&node, index).map_err(|error| quoting(error, &node, || beginning(value)))
+                self.read_node(&node, index)
             }
             Body::Event(event) => self.read_event(event, index),
             Body::Warning(warning) => {
@@ -140,7 +140,7 @@ impl Enforcer {
             }
             no_event(index, "a JSON object", found)
         })?;
-        self.read_node(&node, index).map_err(|error| quoting(error, &node, || excerpt(text, MAX_QUOTE).into_owned()))
+        self.read_node(&node, index)
     }
 
     fn check_len(&self, len: usize, index: u64) -> Result<(), Error> {
@@ -161,8 +161,16 @@ impl Enforcer {
         let member = |key: &str| members.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value);
         let type_name = match member("type") {
             Some(Node::String(name)) if !name.as_str().is_empty() => name.as_str(),
-            Some(other) => return Err(no_event(index, "a non-empty string in `type`", other.describe())),
-            None => return Err(no_event(index, "a member `type`", "an object without one".into())),
+            Some(other) => {
+                let mut found = other.describe();
+                quote(&mut found, " in ", node.beginning(MAX_QUOTE).into());
+                return Err(no_event(index, "a non-empty string in `type`", found));
+            }
+            None => {
+                let mut found = "an object without one".to_owned();
+                quote(&mut found, ": ", node.beginning(MAX_QUOTE).into());
+                return Err(no_event(index, "a member `type`", found));
+            }
         };
         let Some(event_type) = EventType::from_wire(type_name) else {
             let message = format!("dropped an event of the unknown type {:?}", excerpt(type_name, 64));
@@ -287,41 +295,9 @@ fn is_delta_bearing(event_type: EventType) -> bool {
     )
 }
 
-/// How many bytes of an object that is no event an error quotes.
+/// How many bytes of an object that is no event an error quotes: it may say what is wrong with the
+/// server.
 const MAX_QUOTE: usize = 200;
-
-/// What an object holds that is no event (rule E9): it may say what is wrong with the server.
-#[cold]
-fn quoting(error: Error, node: &Node<'_>, text: impl FnOnce() -> String) -> Error {
-    match error {
-        Error::Malformed(mut error) if error.rule == Rule::E9 && matches!(node, Node::Object(_)) => {
-            quote(&mut error.found, ": ", text().into());
-            Error::Malformed(error)
-        }
-        other => other,
-    }
-}
-
-/// The beginning of a value as JSON, without writing the rest.
-fn beginning(value: &Value) -> String {
-    struct Room(Vec<u8>);
-    impl std::io::Write for Room {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            let room = MAX_QUOTE.saturating_add(1).saturating_sub(self.0.len());
-            let taken = bytes.get(..room).unwrap_or(bytes);
-            self.0.extend_from_slice(taken);
-            // Nothing taken is an error, and the writer stops.
-            Ok(taken.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut room = Room(Vec::new());
-    let _ = serde_json::to_writer(&mut room, value);
-    excerpt(&String::from_utf8_lossy(&room.0), MAX_QUOTE).into_owned()
-}
 
 fn quote(found: &mut String, joint: &str, text: Cow<'_, str>) {
     if !text.is_empty() {

@@ -228,9 +228,7 @@ pub fn greedy<T>() -> impl Stream<Item = T> {
     futures::stream::poll_fn(move |cx| {
         polls += 1;
         assert!(polls < 100_000, "polled for ever");
-        while let Poll::Ready(budget) = tokio::task::coop::poll_proceed(cx) {
-            budget.made_progress();
-        }
+        while std::pin::pin!(tokio::task::coop::consume_budget()).poll(cx).is_ready() {}
         Poll::Pending
     })
 }
