@@ -586,7 +586,7 @@ async fn r8a_a_part_of_an_event_after_the_end_is_no_truncation_of_the_run() {
 async fn frames_that_a_tolerance_skips_are_no_events() {
     let second = Duration::from_secs(1);
     for (first, is_over) in [(STARTED, false), (FINISHED, true)] {
-        let frames = stream::iter(std::iter::repeat(b"data:\n\n".to_vec()).take(1000)).then(async |frame| {
+        let frames = stream::iter(std::iter::repeat_n(b"data:\n\n".to_vec(), 1000)).then(async |frame| {
             tokio::time::sleep(Duration::from_millis(600)).await;
             frame
         });
