@@ -7,7 +7,7 @@ use ag_ui_stream::error::{History, Subject, SubjectKind, TruncatedBy};
 use ag_ui_stream::{Error, Rule, Warning};
 use anstyle::{AnsiColor, Style};
 
-use crate::input::split_value;
+use crate::json::locate;
 use crate::run::Lines;
 use crate::text;
 
@@ -321,51 +321,6 @@ fn past(history: &History, kind: SubjectKind, lines: &Lines) -> Option<String> {
     })
 }
 
-/// Where the value at a JSON pointer stands in a JSON text.
-pub(crate) fn locate(text: &[u8], pointer: &str) -> Option<Range<usize>> {
-    let (value, _) = split_value(text)?;
-    let mut at = text.len() - text.trim_ascii_start().len();
-    let mut value = value;
-    for token in pointer.split('/').skip(1) {
-        let token = token.replace("~1", "/").replace("~0", "~");
-        let (offset, found) = enter(value, &token)?;
-        at += offset;
-        value = found;
-    }
-    Some(at..at + value.len())
-}
-
-/// A member of an object or an element of an array, and where it begins.
-fn enter<'t>(value: &'t [u8], token: &str) -> Option<(usize, &'t [u8])> {
-    let is_object = match value.first()? {
-        b'{' => true,
-        b'[' => false,
-        _ => return None,
-    };
-    let index = token.parse::<usize>().ok();
-    let mut rest = value.get(1..)?;
-    let mut found = None;
-    for count in 0.. {
-        let mut name = None;
-        if is_object {
-            let Some((key, after)) = split_value(rest) else { break };
-            name = serde_json::from_slice::<String>(key).ok();
-            rest = after.trim_ascii_start().strip_prefix(b":")?;
-        }
-        let Some((element, after)) = split_value(rest) else { break };
-        let wanted = if is_object { name.as_deref() == Some(token) } else { Some(count) == index };
-        if wanted {
-            // The last of several equal keys counts.
-            found = Some((value.len() - after.len() - element.len(), element));
-        }
-        match after.trim_ascii_start().strip_prefix(b",") {
-            Some(next) => rest = next,
-            None => break,
-        }
-    }
-    found
-}
-
 /// Where an event names the thing that it is about.
 fn find_id(text: &[u8], subject: &Subject) -> Option<Range<usize>> {
     let keys: &[&str] = match subject.kind {
@@ -386,26 +341,6 @@ fn find_id(text: &[u8], subject: &Subject) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn found<'t>(text: &'t str, pointer: &str) -> Option<&'t str> {
-        locate(text.as_bytes(), pointer).map(|range| &text[range])
-    }
-
-    #[test]
-    fn a_pointer_leads_to_its_value() {
-        let text = r#" {"a" : {"b/c":[1, {"d":"x\",y"} ]}, "a~":null,"e":1,"e":2}"#;
-        assert_eq!(found(text, "/a/b~1c/1/d"), Some(r#""x\",y""#));
-        assert_eq!(found(text, "/a/b~1c/0"), Some("1"));
-        assert_eq!(found(text, "/a~0"), Some("null"));
-        assert_eq!(found(text, "/e"), Some("2"));
-        assert_eq!(found(text, ""), Some(text.trim()));
-        for absent in ["/z", "/a/b~1c/2", "/e/f", "/a/x"] {
-            assert_eq!(found(text, absent), None, "{absent}");
-        }
-        for broken in ["", "{", "{\"a\"", "{\"a\":", "{a:1}", "[1 2", "]", "{\"a\" 1}"] {
-            assert_eq!(found(broken, "/a"), None, "{broken}");
-        }
-    }
 
     #[test]
     fn an_event_is_shown_on_one_line() {

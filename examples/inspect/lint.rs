@@ -13,10 +13,11 @@ use ag_ui_stream::snapshot::{ItemStatus, Run, Snapshot, Text, Update};
 use ag_ui_stream::{Error, Event, EventType, Item, Message, Rule, Warning};
 use serde::Serialize;
 
-use crate::diagnostic::{Diagnostic, Level, locate};
+use crate::diagnostic::{Diagnostic, Level};
 use crate::input::{Frame, Input, Next};
+use crate::json::locate;
 use crate::report::{ErrorReport, Report, Spool, WarningReport};
-use crate::run::{Fault, History, Lines, Outcome, Settings, cut_within_an_event};
+use crate::run::{Fault, History, Lines, Outcome, Settings, error_of_end};
 use crate::text;
 
 macro_rules! lints {
@@ -539,8 +540,8 @@ impl<'a> Linter<'a> {
         loop {
             match input.next() {
                 Ok(Next::Event(frame)) => self.event(&frame)?,
-                Ok(Next::End { partial }) => {
-                    self.finish(partial)?;
+                Ok(Next::End(cut)) => {
+                    self.finish(cut)?;
                     break;
                 }
                 Err(unreadable) => {
@@ -562,15 +563,15 @@ impl<'a> Linter<'a> {
         self.close(out)
     }
 
-    fn event(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+    fn event(&mut self, frame: &Frame) -> io::Result<()> {
         self.lines.add(frame.line);
         let Some(compat) = &mut self.compat else {
-            let pushed = self.enforcer.push(frame.bytes);
+            let pushed = self.enforcer.push(frame.bytes.as_slice());
             return self.enforced(pushed, frame);
         };
-        let pushed = match std::str::from_utf8(frame.bytes) {
+        let pushed = match std::str::from_utf8(&frame.bytes) {
             Ok(text) => compat.push(text),
-            Err(_) => compat.push(frame.bytes),
+            Err(_) => compat.push(frame.bytes.as_slice()),
         };
         self.judge(pushed, frame)?;
         while let Some(raw) = self.compat.as_mut().and_then(Compat::pop) {
@@ -580,7 +581,7 @@ impl<'a> Linter<'a> {
         Ok(())
     }
 
-    fn enforced(&mut self, pushed: Result<(), Error>, frame: &Frame<'_>) -> io::Result<()> {
+    fn enforced(&mut self, pushed: Result<(), Error>, frame: &Frame) -> io::Result<()> {
         while let Some(item) = self.enforcer.pop() {
             let pushed = self.expander.push(item);
             self.expanded(frame)?;
@@ -589,7 +590,7 @@ impl<'a> Linter<'a> {
         self.judge(pushed, frame)
     }
 
-    fn expanded(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+    fn expanded(&mut self, frame: &Frame) -> io::Result<()> {
         while let Some(item) = self.expander.pop() {
             let pushed = self.verifier.push(item);
             self.verified(frame)?;
@@ -603,7 +604,7 @@ impl<'a> Linter<'a> {
         Ok(())
     }
 
-    fn verified(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+    fn verified(&mut self, frame: &Frame) -> io::Result<()> {
         while let Some(item) = self.verifier.pop() {
             let starts = matches!(item.event(), Some(Event::RunStarted(_)));
             if starts && self.assembler.snapshot().run().is_some_and(Run::is_running) {
@@ -616,7 +617,7 @@ impl<'a> Linter<'a> {
         Ok(())
     }
 
-    fn assembled(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+    fn assembled(&mut self, frame: &Frame) -> io::Result<()> {
         while let Some(update) = self.assembler.pop() {
             if let Some(warning) = update.warning() {
                 self.warning(warning, frame)?;
@@ -632,14 +633,14 @@ impl<'a> Linter<'a> {
         Ok(())
     }
 
-    fn judge(&mut self, verdict: Result<(), Error>, frame: &Frame<'_>) -> io::Result<()> {
+    fn judge(&mut self, verdict: Result<(), Error>, frame: &Frame) -> io::Result<()> {
         match verdict {
             Ok(()) => Ok(()),
             Err(error) => self.violation(error, frame),
         }
     }
 
-    fn violation(&mut self, error: Error, frame: &Frame<'_>) -> io::Result<()> {
+    fn violation(&mut self, error: Error, frame: &Frame) -> io::Result<()> {
         let line = frame.line.filter(|_| !error.is_truncated());
         self.counts[0] += 1;
         if self.json {
@@ -657,16 +658,16 @@ impl<'a> Linter<'a> {
             };
             let event = error.event_index().unwrap_or_default();
             if self.repeats.is_new(Level::Error, code, what.trim(), event) {
-                let diagnostic = Diagnostic::of_error(&error, line, frame.bytes, &self.lines);
+                let diagnostic = Diagnostic::of_error(&error, line, &frame.bytes, &self.lines);
                 self.show(&diagnostic);
             }
         }
-        let text = crate::diagnostic::head(frame.bytes).to_vec();
+        let text = crate::diagnostic::head(&frame.bytes).to_vec();
         self.first.get_or_insert(Fault::Stream { error, line, text, note: None });
         Ok(())
     }
 
-    fn warning(&mut self, warning: &Warning, frame: &Frame<'_>) -> io::Result<()> {
+    fn warning(&mut self, warning: &Warning, frame: &Frame) -> io::Result<()> {
         if let Some(lint) = Lint::of_warning(warning) {
             let pointer = match lint {
                 Lint::RunIdMismatch => "/runId",
@@ -693,7 +694,7 @@ impl<'a> Linter<'a> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding, frame: &Frame<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding, frame: &Frame) -> io::Result<()> {
         self.counts[2] += 1;
         let line = self.lines.of(finding.event);
         if self.json {
@@ -734,8 +735,8 @@ impl<'a> Linter<'a> {
     }
 
     /// The text of an event, where it is the one at hand.
-    fn text_of<'f>(&self, event: u64, frame: &Frame<'f>) -> &'f [u8] {
-        if event + 1 == self.lines.events() { frame.bytes } else { &[] }
+    fn text_of<'f>(&self, event: u64, frame: &'f Frame) -> &'f [u8] {
+        if event + 1 == self.lines.events() { &frame.bytes } else { &[] }
     }
 
     fn show(&mut self, diagnostic: &Diagnostic) {
@@ -743,16 +744,16 @@ impl<'a> Linter<'a> {
         self.shown.push('\n');
     }
 
-    fn finish(&mut self, partial: bool) -> io::Result<()> {
-        let nowhere = Frame { bytes: &[], line: None };
+    fn finish(&mut self, cut: Option<Error>) -> io::Result<()> {
+        let nowhere = Frame::default();
         let expanded = self.expander.finish();
         self.expanded(&nowhere)?;
         self.judge(expanded, &nowhere)?;
         let finished = self.verifier.finish();
         Machine::<Item>::finish(&mut self.assembler).map_err(io::Error::other)?;
         self.assembled(&nowhere)?;
-        let verdict = if partial { Err(cut_within_an_event(finished, self.lines.events())) } else { finished };
-        self.judge(verdict, &nowhere)
+        let error = error_of_end(cut, finished, self.lines.events());
+        self.judge(error.map_or(Ok(()), Err), &nowhere)
     }
 
     fn close(mut self, out: &mut impl Write) -> io::Result<Outcome> {

@@ -104,7 +104,7 @@ struct Live {
 }
 
 impl Source for Live {
-    fn next(&mut self, frame: &mut Vec<u8>) -> Result<bool, Unreadable> {
+    fn next(&mut self) -> Result<Option<Vec<u8>>, Unreadable> {
         let Self { runtime, interrupt, agent, input, events, .. } = self;
         let next = runtime.block_on(async {
             let next = async {
@@ -124,23 +124,23 @@ impl Source for Live {
         let raw = match next {
             Ok(Some(RawItem::Event { raw, .. })) => raw,
             // The decoder tolerates nothing, so that it has nothing to warn about.
-            Ok(Some(_)) => return self.next(frame),
-            Ok(None) => return Ok(false),
+            Ok(Some(_)) => return self.next(),
+            Ok(None) => return Ok(None),
             #[cfg(feature = "record")]
             Err(Error::Source(error)) if events.is_some() && is_of_recording(&error) => {
                 self.complaint = Some(unreadable(&error).message);
-                return Ok(false);
+                return Ok(None);
             }
             Err(error) => return Err(cut_off(&error)),
         };
-        *frame = match raw {
+        let bytes = match raw {
             Raw::Bytes(bytes) => bytes,
             Raw::Text(text) => text.into_bytes(),
             Raw::Value(value) => value.to_string().into_bytes(),
             Raw::Event(event) => serde_json::to_vec(&event).map_err(|error| Unreadable::new(error.to_string()))?,
             other => return Err(Unreadable::new(format!("no event: {other:?}"))),
         };
-        Ok(true)
+        Ok(Some(bytes))
     }
 
     fn close(&mut self) -> Option<String> {

@@ -20,6 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 mod diagnostic;
 mod input;
+mod json;
 mod lint;
 #[cfg(feature = "reqwest")]
 mod live;
@@ -245,7 +246,7 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
     }
     let mut worst = Outcome::Completed;
     let mut out = BufWriter::new(io::stdout().lock());
-    let demo = cli.files.is_empty().then(|| (DEMO_NAME, Input::of(DEMO)));
+    let demo = cli.files.is_empty().then(|| (DEMO_NAME, Input::of(DEMO, None)));
     let files = cli.files.iter().map(|path| (path.as_str(), open(cli, &settings, path)));
     for (source, input) in demo.into_iter().chain(files) {
         let outcome = match input {
@@ -401,7 +402,8 @@ fn show(cli: &Cli, settings: &Settings, source: &str, input: &mut Input, out: &m
             shown = percent;
         }
         let stamp = || update.event().and_then(|event| event.base().timestamp);
-        if let Some(wait) = player.wait_for(input.came_at().or_else(stamp)) {
+        let came_at = input.came_at().and_then(|at| i64::try_from(at.as_millis()).ok());
+        if let Some(wait) = player.wait_for(came_at.or_else(stamp)) {
             renderer.paint()?;
             std::thread::sleep(wait);
         }

@@ -196,16 +196,15 @@ pub(crate) fn run(
     loop {
         let fault = match input.next() {
             Err(unreadable) => Some(Fault::of_input(unreadable, pipeline.finish())),
-            Ok(Next::End { partial }) => {
-                let finished = pipeline.finish();
-                let error = if partial { Some(cut_within_an_event(finished, lines.events())) } else { finished.err() };
+            Ok(Next::End(cut)) => {
+                let error = error_of_end(cut, pipeline.finish(), lines.events());
                 error.map(|error| Fault::Stream { error, line: None, text: Vec::new(), note: None })
             }
             Ok(Next::Event(frame)) => {
                 lines.add(frame.line);
-                let pushed = match std::str::from_utf8(frame.bytes) {
+                let pushed = match std::str::from_utf8(&frame.bytes) {
                     Ok(text) => pipeline.push(text),
-                    Err(_) => pipeline.push(frame.bytes),
+                    Err(_) => pipeline.push(frame.bytes.as_slice()),
                 };
                 match pushed {
                     Ok(()) => {
@@ -215,7 +214,7 @@ pub(crate) fn run(
                         continue;
                     }
                     Err(error) => {
-                        Some(Fault::Stream { error, line: frame.line, text: head(frame.bytes).to_vec(), note: None })
+                        Some(Fault::Stream { error, line: frame.line, text: head(&frame.bytes).to_vec(), note: None })
                     }
                 }
             }
@@ -227,16 +226,17 @@ pub(crate) fn run(
     }
 }
 
-/// The error for an input that ends within an event, which the pipeline has not seen. It does not
-/// take back the outcome of a run that had ended (R8a).
-pub(crate) fn cut_within_an_event(finished: Result<(), Error>, events: u64) -> Error {
-    let mut truncated = match finished {
-        Err(Error::Truncated(truncated)) => *truncated,
-        Err(other) => return other,
-        Ok(()) => Truncated::new(events, None, TruncatedBy::Partial),
+/// The error at the end of an input, of what the decoder and the pipeline say about it. An input that
+/// ends within an event does not take back the outcome of a run that had ended (R8a).
+pub(crate) fn error_of_end(cut: Option<Error>, finished: Result<(), Error>, events: u64) -> Option<Error> {
+    let mut truncated = match (cut, finished) {
+        (None, finished) => return finished.err(),
+        (Some(Error::Truncated(_)), Err(Error::Truncated(truncated))) => *truncated,
+        (Some(Error::Truncated(_)), Ok(())) => Truncated::new(events, None, TruncatedBy::Partial),
+        (Some(Error::Truncated(_)), Err(other)) | (Some(other), _) => return Some(other),
     };
     truncated.by = TruncatedBy::Partial;
-    truncated.into()
+    Some(truncated.into())
 }
 
 /// Which line each event began on: as many numbers as the distance between events changes.

@@ -1,15 +1,18 @@
-//! A JSON array of events.
+//! Events as the elements of a JSON array, or as JSON values one after the other.
 
 use super::Ready;
 use crate::error::{Error, Malformed};
 use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
 
-/// Finds the elements of one JSON array, cut anywhere. What they say is not looked into.
+/// Finds the elements of one JSON array, or values in a row, cut anywhere. What they say is not looked
+/// into.
 #[derive(Debug)]
 pub(crate) struct ArrayDecoder {
     max: usize,
     at: At,
+    /// Where it is after a value.
+    after: At,
     element: Vec<u8>,
     /// How deep within the element.
     depth: u64,
@@ -23,25 +26,29 @@ pub(crate) struct ArrayDecoder {
 enum At {
     /// Before the `[`.
     Start,
-    /// Behind it.
+    /// After it.
     First,
-    /// Behind a comma.
+    /// After a comma.
     Next,
     /// Within an array, an object or a string.
     Element,
     /// Within a number or a word, which what follows ends.
     Word,
-    /// Behind an element.
-    Behind,
-    /// Behind the `]`.
+    /// After an element.
+    After,
+    /// After the `]`.
     End,
+    /// Between two values in a row.
+    Between,
 }
 
 impl ArrayDecoder {
+    /// Elements of at most this many bytes.
     pub(crate) fn new(max: usize) -> Self {
         Self {
             max,
             at: At::Start,
+            after: At::After,
             element: Vec::new(),
             depth: 0,
             in_string: false,
@@ -50,12 +57,25 @@ impl ArrayDecoder {
         }
     }
 
+    /// The same for values in a row, without brackets and commas.
+    pub(crate) fn of_values(max: usize) -> Self {
+        Self { at: At::Between, after: At::Between, ..Self::new(max) }
+    }
+
+    /// Whether the beginning of a value is held.
+    pub(crate) fn is_within_event(&self) -> bool {
+        matches!(self.at, At::Element | At::Word)
+    }
+
     pub(crate) fn pop(&mut self) -> Option<RawItem> {
         self.ready.pop()
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        if self.at == At::End { Ok(()) } else { Err(self.ready.truncated()) }
+        if self.at == At::Word && self.after == At::Between {
+            self.end_element();
+        }
+        if matches!(self.at, At::End | At::Between) { Ok(()) } else { Err(self.ready.truncated()) }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -79,18 +99,18 @@ impl ArrayDecoder {
             match (self.at, byte) {
                 _ if blank => {}
                 (At::Start, b'[') => self.at = At::First,
-                (At::First | At::Behind, b']') => self.at = At::End,
-                (At::Behind, b',') => self.at = At::Next,
-                (At::First | At::Next, b',' | b']') => return Err(self.misplaced("an event", byte)),
-                (At::First | At::Next, _) => {
+                (At::First | At::After, b']') => self.at = At::End,
+                (At::After, b',') => self.at = At::Next,
+                (At::First | At::Next | At::Between, b',' | b']' | b'}' | b':') => return Err(self.misplaced("an event", byte)),
+                (At::First | At::Next | At::Between, _) => {
                     from = at;
                     self.at = if matches!(byte, b'{' | b'[' | b'"') { At::Element } else { At::Word };
                     self.is_last(byte);
                 }
-                (At::Behind, _) => return Err(self.misplaced("`,` or `]` behind an event", byte)),
+                (At::After, _) => return Err(self.misplaced("`,` or `]` after an event", byte)),
                 (At::Start, _) => return Err(self.misplaced("`[`", byte)),
                 (At::Element | At::Word | At::End, _) => {
-                    return Err(self.misplaced("the end of the recording behind `]`", byte));
+                    return Err(self.misplaced("the end of the recording after `]`", byte));
                 }
             }
         }
@@ -131,7 +151,7 @@ impl ArrayDecoder {
 
     fn end_element(&mut self) {
         self.ready.event(Raw::Bytes(core::mem::take(&mut self.element)));
-        self.at = At::Behind;
+        self.at = self.after;
     }
 
     fn misplaced(&self, expected: &'static str, found: u8) -> Error {
@@ -178,11 +198,11 @@ mod tests {
             ("", &[], Some("R8: truncated: the bytes ended within an event after 0 events")),
             ("[,]", &[], Some("E9: event 0: expected an event, found ','")),
             ("[1,]", &["1"], Some("E9: event 1: expected an event, found ']'")),
-            ("[1 2]", &["1"], Some("E9: event 1: expected `,` or `]` behind an event, found '2'")),
-            ("[{}{}]", &["{}"], Some("E9: event 1: expected `,` or `]` behind an event, found '{'")),
-            ("[1] 2", &["1"], Some("E9: event 1: expected the end of the recording behind `]`, found '2'")),
+            ("[1 2]", &["1"], Some("E9: event 1: expected `,` or `]` after an event, found '2'")),
+            ("[{}{}]", &["{}"], Some("E9: event 1: expected `,` or `]` after an event, found '{'")),
+            ("[1] 2", &["1"], Some("E9: event 1: expected the end of the recording after `]`, found '2'")),
             ("{}", &[], Some("E9: event 0: expected `[`, found '{'")),
-            ("[}]", &["}"], None),
+            ("[}]", &[], Some("E9: event 0: expected an event, found '}'")),
         ];
         for (text, elements, error) in cases {
             for size in [1, 2, 3, 100] {

@@ -83,6 +83,12 @@ impl JsonLinesDecoder {
         self
     }
 
+    /// Whether the beginning of an event is held.
+    #[cfg(feature = "record")]
+    pub(crate) fn is_within_event(&self) -> bool {
+        !self.line.is_empty()
+    }
+
     fn held(&self) -> &[u8] {
         &self.line
     }

@@ -130,6 +130,12 @@ impl SseDecoder {
         self
     }
 
+    /// Whether the beginning of an event is held.
+    #[cfg(feature = "record")]
+    pub(crate) fn is_within_event(&self) -> bool {
+        self.data.is_some()
+    }
+
     fn held(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
     }

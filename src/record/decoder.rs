@@ -3,98 +3,263 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use serde::de::IgnoredAny;
+
 use super::format::{FAILED, HEADER, LINE_ENDS, Recorded, RecordedError, TRUNCATED};
 use super::writer::read_moment;
 use crate::codec::{ArrayDecoder, JsonLinesDecoder, SseDecoder};
-use crate::error::{Error, Truncated, TruncatedBy};
+use crate::error::{Error, Malformed, Truncated, TruncatedBy};
+use crate::excerpt::excerpt;
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::raw::{Raw, RawItem};
+use crate::rule::Rule;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Finds the events in a recording of any form, which it tells by the first byte.
+/// Finds the events in a recording of any form, and says on which line each begins and when it came.
+///
+/// In: bytes, cut anywhere. Out, in order: [`Recorded`], one for each event. The form is told by the
+/// first line that is not blank:
+///
+/// | it begins with | form |
+/// |---|---|
+/// | `[` | a JSON array of events |
+/// | `{`, and it ends with `{`, `[`, `,` or `:` | JSON values, one after the other, on several lines each |
+/// | `{`, or it is another JSON value | JSON Lines |
+/// | `data`, `event`, `id`, `retry` or `:` | server-sent events, and the comments of a recording |
+/// | `HTTP/` | the head of a response, as `curl -i` writes it: it is skipped |
+///
+/// A leading byte order mark is ignored. What an event says is not looked into: what is no event is
+/// for enforcement to reject (rule E9).
+///
+/// # Ending
+/// The last event may lack its line end where it is whole. Anything less is [`Error::Truncated`].
+///
+/// # Errors
+/// - [`Error::Malformed`] (E9) where the bytes are none of these forms, or not the array that they
+///   began as.
+/// - [`Error::LimitExceeded`] for an event longer than [`Limits::max_event_bytes`], before the memory
+///   is taken.
+///
+/// What came before it is still to be popped. An error that was recorded is the last output.
+///
+/// # Cost
+/// Each byte is looked at twice, once for its line and once by the decoder of the form, and copied
+/// once, whatever the pieces.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::record::RecordingDecoder;
+///
+/// let mut decoder = RecordingDecoder::new();
+/// decoder.push(b"[\n  {\"type\":\"RUN_ERROR\"},\n")?;
+/// assert_eq!(decoder.pop().map(|recorded| recorded.line), Some(2));
+/// assert_eq!((decoder.pop(), decoder.line()), (None, 3));
+/// decoder.push(b"]\n")?;
+/// decoder.finish()?;
+/// # Ok::<(), ag_ui_stream::Error>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct RecordingDecoder {
+pub struct RecordingDecoder {
     limits: Limits,
     form: Form,
+    /// The line that the next byte is on, from 1.
+    line: u64,
+    /// Where the event in progress began.
+    began: Option<u64>,
+    after_cr: bool,
     ready: VecDeque<Recorded>,
+    ended: bool,
 }
 
 #[derive(Debug)]
 enum Form {
-    /// So many bytes into a byte order mark, or into the white space behind it.
-    Unknown(usize),
+    /// The beginning of the first line that is not blank.
+    Unknown(Vec<u8>),
+    /// Within the head of a response; whether the line is blank so far.
+    Head(bool),
     Capture(Box<Capture>),
     Lines(Box<JsonLinesDecoder>),
-    Array(ArrayDecoder),
-    /// Behind an end that was recorded as a failure.
-    Over,
+    Values(ArrayDecoder),
+}
+
+impl Default for RecordingDecoder {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            form: Form::Unknown(Vec::new()),
+            line: 1,
+            began: None,
+            after_cr: false,
+            ready: VecDeque::new(),
+            ended: false,
+        }
+    }
 }
 
 impl RecordingDecoder {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, form: Form::Unknown(0), ready: VecDeque::new() }
+    /// A decoder with the default [`Limits`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        while let Form::Unknown(bom) = self.form {
-            let Some((first, rest)) = bytes.split_first() else { return Ok(()) };
-            self.form = match first {
-                first if BOM.get(bom) == Some(first) => Form::Unknown(bom + 1),
-                b' ' | b'\t' | b'\r' | b'\n' => Form::Unknown(BOM.len()),
-                b'[' => Form::Array(ArrayDecoder::new(self.limits.max_event_bytes)),
-                b'{' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
-                    Form::Lines(Box::new(JsonLinesDecoder::new().with_limits(self.limits)))
-                }
-                _ => Form::Capture(Box::new(Capture::new(self.limits))),
+    /// The same with other bounds.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The line that it has come to, counted from 1: where the error is, if there is one.
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Takes the next piece of the recording.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] and [`Error::LimitExceeded`]. The decoder is then done, and what follows is
+    /// ignored.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.ended {
+            let end = match self.form {
+                Form::Lines(_) | Form::Values(_) => memchr::memchr(b'\n', rest),
+                Form::Unknown(_) | Form::Head(_) | Form::Capture(_) => memchr::memchr2(b'\n', b'\r', rest),
             };
-            if matches!(self.form, Form::Unknown(_)) {
-                bytes = rest;
+            let (piece, tail) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+            if let Err(error) = self.take(piece, end.is_some()) {
+                self.ended = true;
+                return Err(error);
+            }
+            // CR LF is one line end.
+            let second_half = core::mem::take(&mut self.after_cr) && piece == b"\n";
+            self.line += u64::from(end.is_some() && !second_half);
+            self.after_cr = end.is_some() && piece.last() == Some(&b'\r');
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// The next event that is ready.
+    pub fn pop(&mut self) -> Option<Recorded> {
+        self.ready.pop_front()
+    }
+
+    /// Says that the recording has ended.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] where it ended within an event; [`Error::Malformed`] where what came is too
+    /// short to be a recording.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        if core::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        if matches!(&self.form, Form::Unknown(line) if !line.is_empty()) {
+            self.tell_form(true)?;
+        }
+        let finished = match &mut self.form {
+            Form::Unknown(_) | Form::Head(_) => Ok(()),
+            Form::Capture(capture) => capture.decoder.finish(),
+            Form::Lines(decoder) => decoder.finish(),
+            Form::Values(decoder) => decoder.finish(),
+        };
+        self.take_events();
+        finished
+    }
+
+    /// Takes a line, or a piece of one.
+    fn take(&mut self, piece: &[u8], ends: bool) -> Result<(), Error> {
+        let pushed = match &mut self.form {
+            Form::Unknown(line) => {
+                line.extend_from_slice(piece);
+                return self.tell_form(ends);
+            }
+            // The LF of a CR LF is no line of its own.
+            Form::Head(_) if self.after_cr && piece == b"\n" => return Ok(()),
+            Form::Head(blank) => {
+                *blank &= matches!(piece, b"\r" | b"\n");
+                if ends && core::mem::replace(blank, true) {
+                    self.form = Form::Unknown(Vec::new());
+                }
+                return Ok(());
+            }
+            Form::Capture(capture) => capture.push(piece, ends),
+            Form::Lines(decoder) => decoder.push(piece),
+            Form::Values(decoder) => decoder.push(piece),
+        };
+        self.take_events();
+        pushed?;
+        if let Form::Capture(capture) = &mut self.form {
+            if let Some((at, error)) = capture.end.take() {
+                self.ended = true;
+                self.ready.push_back(Recorded { at: Some(at), line: self.line, item: Err(error) });
             }
         }
-        let ready = &mut self.ready;
-        match &mut self.form {
-            Form::Capture(capture) => {
-                if capture.push(bytes, ready)? {
-                    self.form = Form::Over;
-                }
-                Ok(())
-            }
-            Form::Lines(decoder) => {
-                let pushed = decoder.push(bytes);
-                ready.extend(core::iter::from_fn(|| decoder.pop()).map(Recorded::without_time));
-                pushed
-            }
-            Form::Array(decoder) => {
-                let pushed = decoder.push(bytes);
-                ready.extend(core::iter::from_fn(|| decoder.pop()).map(Recorded::without_time));
-                pushed
-            }
-            Form::Unknown(_) | Form::Over => Ok(()),
+        Ok(())
+    }
+
+    /// The events that are whole.
+    fn take_events(&mut self) {
+        loop {
+            let popped = match &mut self.form {
+                Form::Unknown(_) | Form::Head(_) => return,
+                Form::Capture(capture) => capture.pop(),
+                Form::Lines(decoder) => decoder.pop().map(|item| (item, None)),
+                Form::Values(decoder) => decoder.pop().map(|item| (item, None)),
+            };
+            let Some((item, at)) = popped else { break };
+            let line = self.began.take().unwrap_or(self.line);
+            self.ready.push_back(Recorded { at, line, item: Ok(item) });
+        }
+        let is_within_event = match &self.form {
+            Form::Unknown(_) | Form::Head(_) => false,
+            Form::Capture(capture) => capture.decoder.is_within_event(),
+            Form::Lines(decoder) => decoder.is_within_event(),
+            Form::Values(decoder) => decoder.is_within_event(),
+        };
+        if is_within_event {
+            self.began.get_or_insert(self.line);
         }
     }
 
-    fn finish(&mut self) -> Result<(), Error> {
-        let ready = &mut self.ready;
-        match &mut self.form {
-            Form::Capture(capture) => {
-                let finished = capture.decoder.finish();
-                capture.take_event(ready);
-                finished
-            }
-            Form::Lines(decoder) => {
-                let finished = decoder.finish();
-                ready.extend(core::iter::from_fn(|| decoder.pop()).map(Recorded::without_time));
-                finished
-            }
-            Form::Array(decoder) => {
-                let finished = decoder.finish();
-                ready.extend(core::iter::from_fn(|| decoder.pop()).map(Recorded::without_time));
-                finished
-            }
-            Form::Unknown(_) | Form::Over => Ok(()),
+    /// Tells the form where enough of the first line is there.
+    fn tell_form(&mut self, ends: bool) -> Result<(), Error> {
+        let Form::Unknown(head) = &mut self.form else { return Ok(()) };
+        let after_bom = head.strip_prefix(BOM).unwrap_or(head);
+        let line = after_bom.trim_ascii();
+        let max = self.limits.max_event_bytes;
+        if line.is_empty() {
+            head.clear();
+            return Ok(());
         }
+        let is_array = line.first() == Some(&b'[');
+        if !ends && !is_array && head.len() <= max.max(64) {
+            return Ok(());
+        }
+        let goes_on = ends && matches!(line.last(), Some(b'{' | b'[' | b',' | b':'));
+        let form = match line.first() {
+            _ if is_array => Form::Values(ArrayDecoder::new(max)),
+            Some(b'{') if goes_on => Form::Values(ArrayDecoder::of_values(max)),
+            Some(b'{') => Form::Lines(Box::new(JsonLinesDecoder::new().with_limits(self.limits))),
+            _ if line.starts_with(b"HTTP/") => Form::Head(false),
+            _ if is_field(line) => Form::Capture(Box::new(Capture::new(self.limits))),
+            _ if serde_json::from_slice::<IgnoredAny>(line).is_ok() => {
+                Form::Lines(Box::new(JsonLinesDecoder::new().with_limits(self.limits)))
+            }
+            _ => {
+                let expected = "JSON Lines, a JSON array of events or server-sent events";
+                let found = format!("{:?}", excerpt(&String::from_utf8_lossy(line), 40));
+                return Err(Malformed::new(Rule::E9, 0, expected, found).into());
+            }
+        };
+        let from = head.len() - after_bom.len();
+        let head = core::mem::take(head);
+        self.form = form;
+        self.take(head.get(from..).unwrap_or_default(), ends)
     }
 }
 
@@ -106,7 +271,7 @@ impl<B: AsRef<[u8]>> Machine<B> for RecordingDecoder {
     }
 
     fn pop(&mut self) -> Option<Recorded> {
-        self.ready.pop_front()
+        Self::pop(self)
     }
 
     fn ready(&self) -> usize {
@@ -118,9 +283,13 @@ impl<B: AsRef<[u8]>> Machine<B> for RecordingDecoder {
     }
 }
 
-impl Recorded {
-    fn without_time(item: RawItem) -> Self {
-        Self { at: None, item: Ok(item) }
+/// Whether a line is one of a stream of server-sent events, or the beginning of one.
+fn is_field(line: &[u8]) -> bool {
+    const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+    match memchr::memchr(b':', line) {
+        Some(0) => true,
+        Some(end) => FIELDS.iter().any(|name| line.get(..end) == Some(name)),
+        None => FIELDS.iter().any(|name| name.starts_with(line)),
     }
 }
 
@@ -135,13 +304,15 @@ struct Capture {
     at_line_start: bool,
     in_comment: bool,
     comment: Vec<u8>,
-    /// When the recording began, since the first of those that stand one behind the other, and the
+    /// When the recording began, since the first of those that stand one after the other, and the
     /// latest time that was told.
     began: Duration,
     latest: Duration,
     /// What the comments say of the next event.
     at: Option<Duration>,
     line_ends: Vec<u8>,
+    /// The end that a comment has told of, where the source did not end in good order.
+    end: Option<(Duration, Error<RecordedError>)>,
 }
 
 impl Capture {
@@ -158,52 +329,40 @@ impl Capture {
             latest: Duration::ZERO,
             at: None,
             line_ends: Vec::new(),
+            end: None,
         }
     }
 
-    /// Takes the next piece; whether the recording has told its end.
-    fn push(&mut self, bytes: &[u8], ready: &mut VecDeque<Recorded>) -> Result<bool, Error> {
-        let mut rest = bytes;
-        while let Some(first) = rest.first() {
-            if core::mem::replace(&mut self.at_line_start, false) {
-                self.in_comment = *first == b':';
-            }
-            let end = memchr::memchr2(b'\n', b'\r', rest);
-            let (text, _) = rest.split_at(end.unwrap_or(rest.len()));
-            let (line, tail) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
-            if self.in_comment {
-                let room = self.max.saturating_sub(self.comment.len());
-                self.comment.extend_from_slice(text.get(..room).unwrap_or(text));
-            }
-            let pushed = self.decoder.push(line);
-            self.take_event(ready);
-            pushed?;
-            self.at_line_start = end.is_some();
-            if end.is_some() && core::mem::take(&mut self.in_comment) {
+    /// Takes a line, or a piece of one.
+    fn push(&mut self, piece: &[u8], ends: bool) -> Result<(), Error> {
+        if core::mem::replace(&mut self.at_line_start, ends) {
+            self.in_comment = piece.first() == Some(&b':');
+        }
+        self.decoder.push(piece)?;
+        if self.in_comment {
+            let room = self.max.saturating_sub(self.comment.len());
+            self.comment.extend_from_slice(piece.get(..room).unwrap_or(piece));
+            if ends {
                 let comment = core::mem::take(&mut self.comment);
-                if let Some(end) = self.read_comment(&comment) {
-                    ready.push_back(end);
-                    return Ok(true);
-                }
+                self.end = self.read_comment(comment.trim_ascii_end());
+                self.in_comment = false;
             }
-            rest = tail;
         }
-        Ok(false)
+        Ok(())
     }
 
-    /// The event that is whole, with what the comments in front of it say.
-    fn take_event(&mut self, ready: &mut VecDeque<Recorded>) {
-        while let Some(mut item) = self.decoder.pop() {
-            if let RawItem::Event { raw: Raw::Bytes(data), .. } = &mut item {
-                restore(data, &self.line_ends);
-            }
-            self.line_ends.clear();
-            ready.push_back(Recorded { at: self.at.take(), item: Ok(item) });
+    /// The event that is whole, its line ends and its time as the comments before it say.
+    fn pop(&mut self) -> Option<(RawItem, Option<Duration>)> {
+        let mut item = self.decoder.pop()?;
+        if let RawItem::Event { raw: Raw::Bytes(data), .. } = &mut item {
+            restore(data, &self.line_ends);
         }
+        self.line_ends.clear();
+        Some((item, self.at.take()))
     }
 
     /// Reads a comment; gives the end that it tells of, where that is none in good order.
-    fn read_comment(&mut self, comment: &[u8]) -> Option<Recorded> {
+    fn read_comment(&mut self, comment: &[u8]) -> Option<(Duration, Error<RecordedError>)> {
         let text = core::str::from_utf8(comment).ok()?.strip_prefix(": ")?;
         if text == HEADER {
             self.is_recording = true;
@@ -232,7 +391,7 @@ impl Capture {
             }
             _ => return None,
         };
-        Some(Recorded { at: Some(at), item: Err(error) })
+        Some((at, error))
     }
 }
 
@@ -258,23 +417,28 @@ mod tests {
 
     type Read = (Vec<Recorded>, Option<Error>);
 
+    /// What is ready; the lines are tested on their own.
+    fn without_lines(decoder: &mut RecordingDecoder) -> Vec<Recorded> {
+        std::iter::from_fn(|| decoder.pop()).map(|recorded| Recorded { line: 0, ..recorded }).collect()
+    }
+
     fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
-        let mut decoder = RecordingDecoder::new(Limits { max_event_bytes: 200, ..Limits::default() });
+        let mut decoder = RecordingDecoder::new().with_limits(Limits { max_event_bytes: 200, ..Limits::default() });
         let mut items = Vec::new();
         for piece in pieces {
             let pushed = decoder.push(piece);
-            items.extend(std::iter::from_fn(|| Machine::<&[u8]>::pop(&mut decoder)));
+            items.extend(without_lines(&mut decoder));
             if let Err(error) = pushed {
                 return (items, Some(error));
             }
         }
         let finished = decoder.finish();
-        items.extend(std::iter::from_fn(|| Machine::<&[u8]>::pop(&mut decoder)));
+        items.extend(without_lines(&mut decoder));
         (items, finished.err())
     }
 
-    fn event(at: impl Into<Option<Duration>>, text: &str, index: u64) -> Recorded {
-        Recorded { at: at.into(), item: Ok(RawItem::Event { raw: Raw::Bytes(text.into()), index }) }
+    fn event(at: impl Into<Option<Duration>>, text: impl AsRef<[u8]>, index: u64) -> Recorded {
+        Recorded { at: at.into(), line: 0, item: Ok(RawItem::Event { raw: Raw::Bytes(text.as_ref().into()), index }) }
     }
 
     const MS: Duration = Duration::from_millis(1);
@@ -287,6 +451,8 @@ mod tests {
             "\r\n{\"a\":1}\r\n\r\n[2]",
             "[{\"a\":1}, [2]]",
             " \n[ {\"a\":1}\n,[2]\n]\n",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200\r\nx: y\r\n\r\n{\"a\":1}\r\n[2]",
+            "HTTP/1.1 200 OK\n\n[{\"a\":1},[2]]",
             "data: {\"a\":1}\n\ndata: [2]\n\n",
             "\r\n: +1.0s\r\nid: 1\r\ndata:{\"a\":1}\r\n\r\nevent: x\r\ndata: [2]",
         ] {
@@ -300,14 +466,14 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_read_behind_the_header_only() {
+    fn comments_are_read_after_the_header_only() {
         let body = ": +0.005s\n: line-ends r\ndata: {\ndata: }\n\n: +0.009s failed \"x\"\n\ndata: {}\n\n";
         let (items, error) = read([body.as_bytes()]);
         assert_eq!((items, error), (vec![event(None, "{\n}", 0), event(None, "{}", 1)], None));
         let recording = format!(": ag-ui-recording 1\n\n{body}");
         let failed = Error::Source(RecordedError { message: "x".to_owned() });
-        let wanted = vec![event(5 * MS, "{\r}", 0), Recorded { at: Some(9 * MS), item: Err(failed) }];
-        // What comes behind the failure is not for anybody, in whatever piece.
+        let wanted = vec![event(5 * MS, "{\r}", 0), Recorded { at: Some(9 * MS), line: 0, item: Err(failed) }];
+        // What comes after the failure is not for anybody, in whatever piece.
         for size in [1, 5, recording.len()] {
             assert_eq!(read(recording.as_bytes().chunks(size)), (wanted.clone(), None));
         }
@@ -332,7 +498,7 @@ mod tests {
         let body = ": +1.0s\n: line-ends r\ndata: {\ndata: \ndata: }\n\ndata: {}\n\n";
         let wanted = vec![event(1000 * MS, "{\n\n}", 0), event(None, "{}", 1)];
         assert_eq!(read([format!("{head}{body}").as_bytes()]), (wanted, None));
-        // Two recordings, one behind the other.
+        // Two recordings, one after the other.
         let two = format!("{head}: +1.0s\ndata: {{}}\n\n: +1.5s end\n\n{head}: +0.001s\ndata: {{}}\n\n");
         assert_eq!(read([two.as_bytes()]).0, [event(1000 * MS, "{}", 0), event(1501 * MS, "{}", 1)]);
     }
@@ -340,14 +506,64 @@ mod tests {
     #[test]
     fn a_comment_takes_no_more_memory_than_an_event() {
         let mut capture = Capture::new(Limits { max_event_bytes: 10, ..Limits::default() });
-        let mut ready = VecDeque::new();
-        capture.push(b": ", &mut ready).unwrap();
+        capture.push(b": ", false).unwrap();
         for _ in 0..100 {
-            capture.push(b"and on and on", &mut ready).unwrap();
+            capture.push(b"and on and on", false).unwrap();
         }
         assert_eq!(capture.comment.len(), 74);
-        capture.push(b"\ndata: 1\n\n", &mut ready).unwrap();
-        assert_eq!(ready, [event(None, "1", 0)]);
+        capture.push(b"\n", true).unwrap();
+        assert_eq!(capture.comment.capacity(), 0);
+    }
+
+    #[test]
+    fn an_event_has_the_line_that_it_begins_on() {
+        for (text, lines) in [
+            ("\n{\"a\":1}\n\r\n[2]\n3\n", &[2, 4, 5][..]),
+            ("[1,\n\n{\"a\":[\n]},\"b\"\n,2\n]", &[1, 3, 4, 5]),
+            ("\u{feff}{\n\"a\":1\n}\n\n{\"b\":2} 3\n4\n", &[1, 5, 5, 6]),
+            (": hi\nid: 1\ndata: 1\ndata: 2\n\ndata: 3", &[3, 6]),
+            ("\rdata: 1\r\r\n\r\ndata: 2\n\n", &[2, 5]),
+            ("HTTP/2 200\r\nx: y\r\n\r\n1\n2\n", &[4, 5]),
+        ] {
+            for size in [1, 2, 3, 100] {
+                let mut decoder = RecordingDecoder::new();
+                text.as_bytes().chunks(size).for_each(|piece| decoder.push(piece).unwrap());
+                decoder.finish().unwrap();
+                let found: Vec<u64> = std::iter::from_fn(|| decoder.pop()).map(|recorded| recorded.line).collect();
+                assert_eq!(found, lines, "{text:?} by {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn e9_what_is_no_recording_is_malformed_at_its_line() {
+        let wanted = "E9: event 0: expected JSON Lines, a JSON array of events or server-sent events, found";
+        for (text, line, found) in [
+            ("<html>", 1, format!("{wanted} \"<html>\"")),
+            ("\n\nnot found\ndata: {}\n\n", 3, format!("{wanted} \"not found\"")),
+            ("[1,\n]", 2, "E9: event 1: expected an event, found ']'".to_owned()),
+            ("{\n}\n,", 3, "E9: event 1: expected an event, found ','".to_owned()),
+        ] {
+            for size in [1, 2, 100] {
+                let mut decoder = RecordingDecoder::new();
+                let pushed = text.as_bytes().chunks(size).try_for_each(|piece| decoder.push(piece));
+                let error = pushed.and_then(|()| decoder.finish()).unwrap_err();
+                assert_eq!((error.to_string(), decoder.line()), (found.clone(), line), "{text:?} by {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_line_takes_no_more_memory_than_an_event() {
+        for start in ["{\"a\":\"", ": ", "HTTP/1.1 200 ", "<html>"] {
+            let mut decoder = RecordingDecoder::new().with_limits(Limits { max_event_bytes: 100, ..Limits::default() });
+            let mut pushed = decoder.push(start.as_bytes());
+            for _ in 0..100 {
+                pushed = pushed.and_then(|()| decoder.push(b"and on and on"));
+                assert!(!matches!(&decoder.form, Form::Unknown(head) if head.len() > 120));
+            }
+            assert_eq!(pushed.is_err(), matches!(start, "{\"a\":\"" | "<html>"), "{start}: {pushed:?}");
+        }
     }
 
     #[test]
@@ -388,7 +604,7 @@ mod tests {
             for (index, (micros, text)) in (0..).zip(&texts) {
                 let at = Duration::from_micros((*micros).into());
                 writer.text(at, text, &mut out);
-                wanted.push(Recorded { at: Some(at), item: Ok(RawItem::Event { raw: Raw::Bytes(text.clone()), index }) });
+                wanted.push(event(at, text, index));
             }
             writer.end(Duration::ZERO, &mut out);
             prop_assert_eq!(read([&out[..]]), (wanted.clone(), None));

@@ -21,12 +21,16 @@ pub(super) const LINE_ENDS: &str = "line-ends";
 /// The comment that holds a warning, for whoever reads the file.
 pub(super) const WARNING: &str = "warning";
 
-/// What is read of a recording, with the time at which it came if that is known.
+/// An event of a recording: what a [`RecordingDecoder`](super::RecordingDecoder) gives.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Recorded {
-    pub(super) at: Option<Duration>,
-    /// An error is the last.
-    pub(super) item: Result<RawItem, Error<RecordedError>>,
+#[non_exhaustive]
+pub struct Recorded {
+    /// When it came, since the recording began, where that was recorded.
+    pub at: Option<Duration>,
+    /// The line that it begins on, counted from 1.
+    pub line: u64,
+    /// The event; or the error that the source ended with, which is the last output.
+    pub item: Result<RawItem, Error<RecordedError>>,
 }
 
 /// An error that a recorded source ended with: its text, as it was recorded.

@@ -5,6 +5,7 @@
 //! | any stream of raw events, or of items | the same stream and a recording | [`RecordStreamExt::record`] |
 //! | an agent | the same agent, each run recorded | [`RecordAgentExt::record`] |
 //! | a recording, as any stream of bytes | raw events, in their time | [`RecordStreamExt::replay`] |
+//! | a recording, as bytes without async | events, with line and time | [`RecordingDecoder`] |
 //! | a recording in memory | an agent | [`Replay::recorded`](crate::agent::Replay::recorded) |
 //!
 //! When the events of a replay come is for [`Timing`] to say: as recorded, faster or slower, evenly,
@@ -115,8 +116,9 @@ mod replayed;
 mod timing;
 mod writer;
 
+pub use decoder::RecordingDecoder;
 pub use ext::{RecordAgentExt, RecordStreamExt};
-pub use format::RecordedError;
+pub use format::{Recorded, RecordedError};
 pub use record::Record;
 pub use recordable::Recordable;
 pub use replayed::Replayed;

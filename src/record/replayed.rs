@@ -36,7 +36,7 @@ pin_project! {
 impl<S> Replayed<S> {
     pub(crate) fn new(source: S, timing: Timing, limits: Limits) -> Self {
         Self {
-            inner: Staged::new(source, RecordingDecoder::new(limits)),
+            inner: Staged::new(source, RecordingDecoder::new().with_limits(limits)),
             waits: Waits::new(timing),
             due: None,
             timer: None,
@@ -79,7 +79,7 @@ where
                 return Poll::Ready(None);
             };
             let (at, item) = match next {
-                Ok(Recorded { at, item }) => (at, item.map_err(|error| error.map_source(AgentError::new))),
+                Ok(Recorded { at, item, .. }) => (at, item.map_err(|error| error.map_source(AgentError::new))),
                 Err(error) => (None, Err(error.map_source(AgentError::new))),
             };
             // Where the clock ends there is no time to wait for.
