@@ -20,8 +20,6 @@ fn tool() -> &'static Path {
         command.current_dir(env!("CARGO_MANIFEST_DIR"));
         if cfg!(feature = "full") {
             command.arg("--all-features");
-        } else if !cfg!(feature = "stream") {
-            command.arg("--no-default-features");
         }
         if !cfg!(debug_assertions) {
             command.arg("--release");
@@ -567,9 +565,12 @@ fn a_violation_is_shown_with_its_place_and_its_rule() {
     }
 }
 
+/// What a terminal would act upon.
+const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2067}\u{200f}\u{61c}\u{2028}\u{2029}\u{8}";
+
 #[test]
 fn what_a_stream_sends_is_shown_and_not_obeyed() {
-    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\r\u{8}";
+    let evil = EVIL;
     let events = [
         json!({"type": "RUN_STARTED", "threadId": evil, "runId": evil, "protocolVersion": evil,
             "input": {"threadId": "t", "runId": "r", "messages": [{"id": evil, "role": "user", "content": evil}]}}),
@@ -589,19 +590,95 @@ fn what_a_stream_sends_is_shown_and_not_obeyed() {
         content(evil, evil),
         json!({"type": "RUN_ERROR", "message": evil, "code": evil}),
     ];
-    let harmless = |text: &str| {
-        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
-        assert!(!text.contains('\u{202e}'), "{text:?}");
-    };
-    for arguments in [&["-"][..], &["--lint", "-"], &["--messages", "-"]] {
-        let ran = inspect_with(lines(&events), arguments);
+    for mode in MODES {
+        let ran = inspect_with(lines(&events), &[mode, &["-"]].concat());
         assert_eq!(ran.code, 1);
-        harmless(&ran.err);
-        if !arguments.contains(&"--messages") {
-            harmless(&ran.out);
-            assert!(ran.out.contains('␛'), "{}", ran.out);
+        assert_harmless(&ran);
+        let shown = if mode.iter().any(|option| matches!(*option, "--json" | "--events" | "--messages")) {
+            "\\u202e"
+        } else {
+            "␛"
+        };
+        assert!((ran.out + &ran.err).contains(shown), "{mode:?}");
+    }
+    // Whoever reads the JSON has what was sent.
+    let delivered = inspect_with(lines(&events), &["--events", "-"]).json();
+    assert_eq!((&delivered[3]["delta"], &delivered[0]["runId"]), (&json!(evil), &json!(evil)));
+}
+
+/// The ways in which the tool prints.
+const MODES: [&[&str]; 6] = [&[], &["--lint"], &["--json"], &["--events"], &["--messages"], &["--lint", "--json"]];
+
+/// Nothing that a terminal would act upon.
+fn assert_harmless(ran: &Ran) {
+    for text in [&ran.out, &ran.err] {
+        let harmful = text.chars().find(|c| {
+            (c.is_control() && *c != '\n')
+                || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        });
+        assert_eq!(harmful, None, "{}", text.escape_debug());
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_hostile_stream_is_shown_and_not_obeyed() {
+    let evil = EVIL;
+    let quoted = json!(evil).to_string();
+    let key = format!("{evil}{}", "k".repeat(200_000));
+    let run = lines(&[started()]);
+    let input = json!({"messages": [{"id": 7, "role": "user", "content": evil}]});
+    for (text, code) in [
+        // No recording, no JSON, a frame that is none; an array and an object that go wrong.
+        (format!("<html>{evil}"), 2),
+        (format!("{run}{{{evil}\n"), 1),
+        (format!("data: {}\n\ndata: {evil}\n\n", started()), 1),
+        (format!("[{}, 1 {evil}]", started()), 1),
+        (format!("[{} {evil}]", started()), 2),
+        (json!({"input": input, "stream": []}).to_string(), 2),
+        (format!("{{\"input\":{{\"messages\":[\"{evil}\"]}},\"stream\":[]}}"), 2),
+        // What failed while it was recorded.
+        (format!(": ag-ui-recording 1\n\ndata: {}\n\n: +1.0s failed {quoted}\n\n", started()), 3),
+        // A wrong type, a wrong value, a wrong path; ids of what was never opened.
+        (format!("{run}{}\n", json!({"type": evil, "a": 1})), 3),
+        (format!("{run}{}\n", json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": evil})), 3),
+        (format!("{run}{}\n", json!({"type": "MESSAGES_SNAPSHOT", "messages": [{"id": evil, "role": evil}]})), 3),
+        (
+            format!(
+                "{run}{}\n",
+                json!({"type": "STATE_DELTA", "delta": [{"op": "remove", "path": format!("/{key}")}]})
+            ),
+            3,
+        ),
+        (format!("{run}{}\n", json!({"type": "TOOL_CALL_END", "toolCallId": evil, "subagentRunId": evil})), 1),
+        (format!("{run}{}\n", json!({"type": "STEP_FINISHED", "stepName": evil})), 1),
+        // Warnings about long names.
+        (format!("{run}{}\n", json!({"type": "STEP_STARTED", "stepName": "s", key.as_str(): 1})), 3),
+        (
+            format!(
+                "{run}{}\n",
+                json!({"type": "RAW", "event": {key.as_str(): "X"}}).to_string().replace("\"X\"", r#""\ud800""#)
+            ),
+            3,
+        ),
+        (format!("{run}{}\n", json!({"type": key})), 3),
+    ] {
+        for mode in MODES {
+            let ran = inspect_with(&text, &[mode, &["-"]].concat());
+            let shown: String = text.chars().take(300).collect();
+            assert_eq!(ran.code, code, "{mode:?} {shown:?}\n{}\n{}", ran.out, ran.err);
+            assert_harmless(&ran);
+            if mode.contains(&"--json") {
+                let report = &ran.json()[0];
+                for list in ["warnings", "lints", "violations"] {
+                    assert!(report[list].to_string().len() < 10_000, "{list} {shown:?}");
+                }
+                assert!(report["error"].to_string().len() < 10_000, "{shown:?}");
+            }
+            assert!(ran.err.len() < 20_000, "{mode:?} {shown:?} {}", ran.err.len());
         }
     }
+    let ran = inspect(&[evil, "--header", evil, "--explain", evil]);
+    assert_harmless(&ran);
 }
 
 #[test]
@@ -646,7 +723,45 @@ fn an_event_beyond_the_limit_breaks_no_rule() {
     assert_eq!(ran.code, 1);
     let report = &ran.json()[0];
     assert_eq!((&report["outcome"], &report["error"]["rule"]), (&json!("failed"), &Value::Null));
-    assert_eq!(report["error"]["event"], 1);
+    assert_eq!((&report["error"]["event"], &report["error"]["line"]), (&json!(1), &json!(2)));
+}
+
+#[test]
+fn an_event_of_exactly_the_limit_is_read_in_every_form() {
+    const LIMIT: usize = 10 * 1024 * 1024;
+    let frame = content("m", "").to_string().len();
+    for (bytes, code) in [(LIMIT - 1, 0), (LIMIT, 0), (LIMIT + 1, 1)] {
+        let events = [started(), start("m"), content("m", &"x".repeat(bytes - frame)), end("m"), finished()];
+        let sse: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        for form in [lines(&events), sse, Value::from(events.to_vec()).to_string()] {
+            let ran = inspect_with(&form, &["--messages", "-"]);
+            assert_eq!(ran.code, code, "{bytes} {:?} {}", &form[..20], ran.err);
+            assert_eq!(ran.err.contains("is longer than 10485760 bytes"), code == 1, "{}", ran.err);
+            assert!(!ran.err.contains("E9"), "{}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn a_linter_goes_on_after_an_event_beyond_the_limit() {
+    let events = [started(), content("m", &"x".repeat(11 * 1024 * 1024)), end("never"), finished()];
+    let report = &inspect_with(lines(&events), &["--lint", "--json", "-"]).json()[0];
+    let found: Vec<_> = report["violations"].as_array().unwrap().iter().map(|found| found["rule"].clone()).collect();
+    assert_eq!(found, [Value::Null, json!("S2")]);
+}
+
+#[test]
+fn a_run_that_failed_while_it_was_recorded_is_truncated_by_that() {
+    let failed = |events: &[Value]| {
+        let sent: String = events.iter().map(|event| format!(": +1.0s\ndata: {event}\n\n")).collect();
+        format!(": ag-ui-recording 1\n\n{sent}: +2.0s failed \"connection reset\"\n\n")
+    };
+    let ran = inspect_with(failed(&[started(), start("m")]), &["-"]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.out.contains("the recorded run failed: connection reset"), "{}", ran.out);
+    // R8a: what had ended has ended.
+    let ran = inspect_with(failed(&[started(), finished()]), &["--json", "-"]);
+    assert_eq!((ran.code, &ran.json()[0]["runs"][0]["outcome"]), (2, &json!("success")));
 }
 
 /// Runs the tool, and gives what it prints as it prints it; fails where nothing comes for long.

@@ -217,11 +217,11 @@ impl Diagnostic {
         let code = self.code.as_ref().map(|code| format!("[{code}]")).unwrap_or_default();
         let head = format!("{}{code}", self.level.word());
         let bar = paint(colors, BLUE, "|");
-        let title = text::one_line(&self.title);
+        let title = text::said(&self.title);
         let _ = writeln!(out, "{}{}", paint(colors, style, head), paint(colors, BOLD, format!(": {title}")));
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         let event = self.event.map(|event| format!(" (event {event})")).unwrap_or_default();
-        let _ = writeln!(out, "  {} {}{line}{event}", paint(colors, BLUE, "-->"), text::one_line(source));
+        let _ = writeln!(out, "  {} {}{line}{event}", paint(colors, BLUE, "-->"), text::said(source));
         if !self.text.is_empty() {
             let (event, mark) = self.excerpt(columns.saturating_sub(5).max(20));
             let _ = writeln!(out, "   {bar}\n   {bar} {event}");
@@ -254,7 +254,7 @@ impl Diagnostic {
     fn note(&self, out: &mut String, note: &str, colors: bool, columns: usize) {
         let mut lines = Vec::new();
         let mut wrapper = text::Wrapper::new(columns.saturating_sub(6));
-        wrapper.push(&text::one_line(note), &mut lines);
+        wrapper.push(&text::said(note), &mut lines);
         wrapper.finish(&mut lines);
         for (at, line) in lines.iter().enumerate() {
             let lead = if at == 0 { paint(colors, BLUE, "=") } else { " ".to_owned() };
@@ -290,7 +290,7 @@ impl Diagnostic {
         };
         let used = text::width(&before) + width;
         let after = text::fit(&after, columns.saturating_sub(used)).into_owned();
-        (format!("{before}{marked}{after}"), Some((text::width(&before), width, what.clone())))
+        (format!("{before}{marked}{after}"), Some((text::width(&before), width, text::said(what).into_owned())))
     }
 }
 

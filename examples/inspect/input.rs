@@ -389,9 +389,15 @@ mod tests {
 
     #[test]
     fn what_is_no_recording_is_unreadable() {
-        for (text, line) in
-            [("<html>", 1), ("\n\nhello\n", 3), ("[1 2]", 1), ("[1,\n]", 2), ("[] x", 1), ("{\"stream\":[]}\n{", 2), ("\n{\"stream\":[1\n2]}", 3)]
-        {
+        for (text, line) in [
+            ("<html>", 1),
+            ("\n\nhello\n", 3),
+            ("[1 2]", 1),
+            ("[1,\n]", 2),
+            ("[] x", 1),
+            ("{\"stream\":[]}\n{", 2),
+            ("\n{\"stream\":[1\n2]}", 3),
+        ] {
             assert_eq!(read(text).0.1, Err(Some(line)), "{text:?}");
         }
     }

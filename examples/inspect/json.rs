@@ -176,7 +176,11 @@ mod tests {
         ] {
             let mut entries = Entries::of(text.as_bytes());
             let found: Vec<String> = entries.by_ref().filter_map(|entry| entry.name).collect();
-            assert_eq!((found.iter().map(String::as_str).collect::<Vec<_>>(), entries.is_cut), (names.to_vec(), is_cut), "{text}");
+            assert_eq!(
+                (found.iter().map(String::as_str).collect::<Vec<_>>(), entries.is_cut),
+                (names.to_vec(), is_cut),
+                "{text}"
+            );
         }
     }
 }

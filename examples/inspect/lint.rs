@@ -3,6 +3,7 @@
 //! The stages are put together by hand here, for this is the one reader that goes on behind an
 //! error: each stage is then where it was before the event at fault.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
@@ -148,7 +149,7 @@ struct LintReport<'a> {
     lint: &'static str,
     event: u64,
     line: Option<u64>,
-    message: &'a str,
+    message: Cow<'a, str>,
 }
 
 /// The messages, calls and subagents of the run, as far as lints ask about them.
@@ -707,7 +708,7 @@ impl<'a> Linter<'a> {
                 lint: finding.lint.name(),
                 event: finding.event,
                 line,
-                message: &message,
+                message: text::cut(&message),
             });
         }
         if self.repeats.is_new(Level::Lint, finding.lint.name(), &finding.subject, finding.event) {
@@ -768,8 +769,7 @@ impl<'a> Linter<'a> {
             let code = format!("[{}]", again.code);
             let head =
                 crate::diagnostic::paint(self.colors, again.level.style(), format!("{}{code}", again.level.word()));
-            let what =
-                if again.what.is_empty() { String::new() } else { format!(" of {}", text::one_line(&again.what)) };
+            let what = if again.what.is_empty() { String::new() } else { format!(" of {}", text::said(&again.what)) };
             let events = if again.first == again.last {
                 format!("event {}", again.first)
             } else {
@@ -784,7 +784,7 @@ impl<'a> Linter<'a> {
         let count = |count: u64, one, many| text::count(usize::try_from(count).unwrap_or(usize::MAX), one, many);
         let found = format!(
             "{}: {}, {}, {} in {}\n",
-            text::one_line(self.source),
+            text::said(self.source),
             count(violations, "violation", "violations"),
             count(warnings, "warning", "warnings"),
             count(lints, "lint", "lints"),

@@ -210,7 +210,7 @@ fn main() -> ExitCode {
         // Whoever reads the output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("inspect: {error}\n"));
+            complain(&error.to_string());
             ExitCode::from(Outcome::Unreadable.exit_code())
         }
     }
@@ -227,7 +227,7 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
         match read.and_then(|json| settings.read_history(&json)) {
             Ok(history) => settings.history = history,
             Err(error) => {
-                say(&format!("inspect: cannot read the history in {path}: {}\n", error.message));
+                complain(&format!("cannot read the history in {path}: {}", error.message));
                 return Ok(Outcome::Unreadable);
             }
         }
@@ -237,11 +237,11 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
     }
     let agents = cli.files.iter().filter(|source| is_url(source)).count();
     if let Some(option) = cli.run.given().filter(|_| agents == 0) {
-        say(&format!("inspect: {option} is for the run of an agent, and there is no address of one\n"));
+        complain(&format!("{option} is for the run of an agent, and there is no address of one"));
         return Ok(Outcome::Unreadable);
     }
     if cli.run.record.is_some() && agents > 1 {
-        say("inspect: --record is for one run, and there are several agents\n");
+        complain("--record is for one run, and there are several agents");
         return Ok(Outcome::Unreadable);
     }
     let mut worst = Outcome::Completed;
@@ -249,19 +249,19 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
     let demo = cli.files.is_empty().then(|| (DEMO_NAME, Input::of(DEMO, None)));
     let files = cli.files.iter().map(|path| (path.as_str(), open(cli, &settings, path)));
     for (source, input) in demo.into_iter().chain(files) {
-        let outcome = match input {
-            Ok(mut input) => {
+        let with_history = |mut input| settings.history_of(&mut input).map(|history| (input, history));
+        let outcome = match input.and_then(with_history) {
+            Ok((mut input, history)) => {
+                let read = Read { source, input: &mut input, history, settings: &settings };
                 let outcome = match () {
-                    () if cli.lint => lint(cli, &settings, source, &mut input, &mut out)?,
-                    () if cli.json || cli.events || cli.messages => {
-                        write_json(cli, &settings, source, &mut input, &mut out)?
-                    }
-                    () => show(cli, &settings, source, &mut input, &mut out)?,
+                    () if cli.lint => lint(cli, read, &mut out)?,
+                    () if cli.json || cli.events || cli.messages => write_json(cli, read, &mut out)?,
+                    () => show(cli, read, &mut out)?,
                 };
                 match input.close() {
                     Some(complaint) => {
                         out.flush()?;
-                        say(&format!("inspect: {}\n", text::one_line(&complaint)));
+                        complain(&complaint);
                         outcome.max(Outcome::Unreadable)
                     }
                     None => outcome,
@@ -290,16 +290,22 @@ fn explain(name: &str) -> io::Result<Outcome> {
         wrapper.finish(&mut lines);
         format!("{title}: {}\n", lines.join("\n       "))
     });
-    say(&format!("inspect: there is neither a rule nor a lint {name:?}\n{}", lists.concat()));
+    complain(&format!("there is neither a rule nor a lint {name:?}"));
+    say(&lists.concat());
     Ok(Outcome::Unreadable)
 }
 
+/// What is to be read.
+struct Read<'a> {
+    source: &'a str,
+    input: &'a mut Input,
+    history: History,
+    settings: &'a Settings,
+}
+
 /// Every fault of a recording, and what is suspect.
-fn lint(cli: &Cli, settings: &Settings, source: &str, input: &mut Input, out: &mut impl Write) -> io::Result<Outcome> {
-    let history = match settings.history_of(input) {
-        Ok(history) => history,
-        Err(error) => return unreadable(cli, source, error, out),
-    };
+fn lint(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Outcome> {
+    let Read { source, input, history, settings } = read;
     let terminal = io::stdout().is_terminal();
     let bar = progress_bar(input, true);
     let linter = Linter::new(settings, history, source, cli.json, cli.color.on(terminal), width());
@@ -330,17 +336,8 @@ fn unreadable(cli: &Cli, source: &str, error: Unreadable, out: &mut impl Write) 
 }
 
 /// A recording as JSON, in the form that the command line asks for.
-fn write_json(
-    cli: &Cli,
-    settings: &Settings,
-    source: &str,
-    input: &mut Input,
-    out: &mut impl Write,
-) -> io::Result<Outcome> {
-    let history = match settings.history_of(input) {
-        Ok(history) => history,
-        Err(error) => return unreadable(cli, source, error, out),
-    };
+fn write_json(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Outcome> {
+    let Read { source, input, history, settings } = read;
     let bar = progress_bar(input, !cli.events || !io::stdout().is_terminal());
     let mut lines = Lines::default();
     let mut report = Report::new();
@@ -372,11 +369,8 @@ fn write_json(
 }
 
 /// A recording as people read it.
-fn show(cli: &Cli, settings: &Settings, source: &str, input: &mut Input, out: &mut impl Write) -> io::Result<Outcome> {
-    let history = match settings.history_of(input) {
-        Ok(history) => history,
-        Err(error) => return unreadable(cli, source, error, out),
-    };
+fn show(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Outcome> {
+    let Read { source, input, history, settings } = read;
     let terminal = io::stdout().is_terminal();
     let screen = Screen::new(out, terminal, cli.color.on(terminal));
     let speed = cli.speed.or(cli.files.is_empty().then_some(1.0)).filter(|_| terminal && !cli.no_delay);
@@ -456,7 +450,12 @@ fn progress_bar(input: &Input, free: bool) -> ProgressBar {
     }
 }
 
-/// Writes to standard error; where that fails there is nobody left to tell.
+/// Says what is wrong with what was asked for.
+fn complain(text: &str) {
+    say(&format!("inspect: {}\n", text::said(text)));
+}
+
+/// Writes to standard error, what is harmless; where that fails there is nobody left to tell.
 fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -109,7 +109,7 @@ impl<W: Write> Renderer<W> {
     /// `asked` just now is shown.
     pub(crate) fn title(&mut self, source: &str, asked: bool) -> io::Result<()> {
         self.live = asked;
-        self.rule(BOLD, &[text::one_line(source).into_owned()])?;
+        self.rule(BOLD, &[source.to_owned()])?;
         let before = self.before.clone();
         let held = before.messages().len();
         let asked = before.messages().iter().next_back().filter(|message| asked && message.role() == Role::User);
@@ -159,7 +159,7 @@ impl<W: Write> Renderer<W> {
         let look = Look { aside: true, style: CHANGED, ..self.line_look("warning", None, YELLOW) };
         let path = if warning.path.is_empty() { String::new() } else { format!(" {}", warning.path) };
         let message = text::excerpt(&warning.message, 400);
-        self.screen.line(look, &text::one_line(&format!("{} {}{path}: {message}", warning.rule, warning.event_type)));
+        self.screen.line(look, &format!("{} {}{path}: {message}", warning.rule, warning.event_type));
     }
 
     fn event(&mut self, event: &Event, update: &Update) -> io::Result<()> {
@@ -195,7 +195,7 @@ impl<W: Write> Renderer<W> {
                 let holder = update.snapshot().tool_call_message(&event.tool_call_id);
                 let owner = owner.or(holder.and_then(Message::subagent_run_id));
                 let look = Look { style: PLAIN, ..self.line_look("call", owner, CALL) };
-                let name = format!("{} ", text::one_line(&event.tool_call_name));
+                let name = format!("{} ", event.tool_call_name);
                 self.begin(Kind::Call, event.tool_call_id.as_ref(), look, &name);
             }
             Event::ToolCallArgs(event) => self.grow(Kind::Call, event.tool_call_id.as_ref(), &event.delta),
@@ -204,7 +204,7 @@ impl<W: Write> Renderer<W> {
                 let holder = update.snapshot().tool_call_message(&event.tool_call_id);
                 let owner = owner.or(holder.and_then(Message::subagent_run_id));
                 let look = self.line_look("result", owner, DIM);
-                self.screen.line(look, &shown_content(&event.content, 600));
+                self.screen.text(look, ("", PLAIN), &shown_content(&event.content, 600));
             }
 
             Event::StepStarted(event) => self.step(owner, "▸", &event.step_name),
@@ -222,7 +222,7 @@ impl<W: Write> Renderer<W> {
                 self.subagent_line(&event.subagent_run_id, DIM, &said);
             }
             Event::SubagentError(event) => {
-                let said = format!("✗ {}", text::one_line(&event.message));
+                let said = format!("✗ {}", event.message);
                 self.subagent_line(&event.subagent_run_id, REMOVED, &said);
             }
 
@@ -239,19 +239,17 @@ impl<W: Write> Renderer<W> {
                 };
                 let look = Look { aside: true, ..self.line_look("encrypted", owner, DIM) };
                 let size = text::size(event.encrypted_value.len());
-                let id = text::one_line(event.entity_id.as_ref());
-                self.screen.line(look, &format!("{size} for {target} {id}"));
+                self.screen.line(look, &format!("{size} for {target} {}", event.entity_id));
             }
             Event::Raw(event) => {
-                let source = event.source.as_deref().map(|source| format!(" from {}", text::one_line(source)));
+                let source = event.source.as_deref().map(|source| format!(" from {source}"));
                 let source = source.unwrap_or_default();
                 let shown = text::json(&event.event, 160);
                 self.raw_passed(owner, update.snapshot(), &source, &shown);
             }
             Event::Custom(event) => {
                 let look = Look { aside: true, ..self.line_look("custom", owner, DIM) };
-                let name = text::one_line(&event.name);
-                self.screen.line(look, &format!("{name} {}", text::json(&event.value, 300)));
+                self.screen.line(look, &format!("{} {}", event.name, text::json(&event.value, 300)));
             }
 
             // A span shows by what is in it; chunks never leave expansion.
@@ -296,12 +294,9 @@ impl<W: Write> Renderer<W> {
         self.lanes.clear();
         self.items.clear();
         self.began = event.base.timestamp;
-        let mut parts = vec![
-            format!("run {}", text::one_line(event.run_id.as_ref())),
-            format!("thread {}", text::one_line(event.thread_id.as_ref())),
-        ];
+        let mut parts = vec![format!("run {}", event.run_id), format!("thread {}", event.thread_id)];
         if let Some(version) = &event.protocol_version {
-            parts.push(format!("AG-UI {}", text::one_line(version)));
+            parts.push(format!("AG-UI {version}"));
         }
         self.rule(BLUE, &parts)?;
         self.new_messages(update.snapshot());
@@ -323,7 +318,7 @@ impl<W: Write> Renderer<W> {
             for interrupt in outcome.interrupts.as_slice() {
                 let look = Look { apart: true, ..self.line_look("interrupt", None, YELLOW) };
                 let question = interrupt.message.as_deref().unwrap_or(&interrupt.reason);
-                self.screen.line(look, &text::excerpt(question, 600));
+                self.screen.line(look, question);
             }
         }
         if let Some(result) = &event.result {
@@ -339,8 +334,8 @@ impl<W: Write> Renderer<W> {
     }
 
     fn run_error(&mut self, event: &RunErrorEvent) -> io::Result<()> {
-        let code = event.code.as_deref().map(|code| format!(" ({})", text::one_line(code))).unwrap_or_default();
-        let parts = vec![format!("✗ {}{code}", text::one_line(&event.message))];
+        let code = event.code.as_deref().map(|code| format!(" ({code})")).unwrap_or_default();
+        let parts = vec![format!("✗ {}{code}", event.message)];
         self.end_run(RED, parts, event.usage.as_deref())
     }
 
@@ -357,14 +352,14 @@ impl<W: Write> Renderer<W> {
 
     fn step(&mut self, owner: Option<&SubagentRunId>, mark: &str, name: &str) {
         let look = Look { style: BLUE, ..self.line_look("step", owner, DIM) };
-        self.screen.line(look, &format!("{mark} {}", text::one_line(name)));
+        self.screen.line(look, &format!("{mark} {name}"));
     }
 
     fn subagent_started(&mut self, event: &SubagentStartedEvent) {
         let parent = event.parent_subagent_run_id.clone();
         self.new_lane(&event.subagent_run_id, &event.name, parent.as_ref());
         let said = match &event.description {
-            Some(description) => format!("● {}", text::one_line(description)),
+            Some(description) => format!("● {description}"),
             None => "● started".to_owned(),
         };
         self.subagent_line(&event.subagent_run_id, DIM, &said);
@@ -385,7 +380,7 @@ impl<W: Write> Renderer<W> {
             bars.pop();
         }
         bars.push(Bar { style, digit: self.next_lane });
-        let lane = Lane { key: self.next_lane, name: text::one_line(name).into_owned(), style, bars };
+        let lane = Lane { key: self.next_lane, name: name.to_owned(), style, bars };
         self.next_lane += 1;
         self.lanes.insert(id.clone(), lane.clone());
         lane
@@ -417,7 +412,7 @@ impl<W: Write> Renderer<W> {
             },
             other => (other.as_str().to_owned(), DIM, PLAIN),
         };
-        let label = name.map_or(label, |name| text::one_line(name).into_owned());
+        let label = name.map_or(label, str::to_owned);
         Look { label, style, apart: true, ..self.line_look("", owner, label_style) }
     }
 
@@ -443,23 +438,18 @@ impl<W: Write> Renderer<W> {
             Message::User(message) => shown_content(&message.content, 1_000),
             Message::Tool(message) => shown_content(&message.content, 600),
             Message::Activity(message) => {
-                format!(
-                    "{} {}",
-                    text::one_line(&message.activity_type),
-                    text::json(&Value::Object((*message.content).clone()), 300)
-                )
+                format!("{} {}", message.activity_type, text::json(&Value::Object((*message.content).clone()), 300))
             }
             other => other.text().map(|text| text::excerpt(&text.to_cow(), 1_000).into_owned()).unwrap_or_default(),
         };
         if !said.is_empty() {
-            self.screen.line(look, &said);
+            self.screen.text(look, ("", PLAIN), &said);
         }
         for call in message.tool_calls() {
             let look = Look { style: PLAIN, ..self.line_look("call", message.subagent_run_id(), CALL) };
-            let name = format!("{} ", text::one_line(&call.function.name));
-            let block = self.screen.open(look, &name, CALL.bold());
-            self.screen.append(block, &text::excerpt(&call.function.arguments.to_cow(), 400));
-            self.screen.close(block);
+            let name = format!("{} ", call.function.name);
+            let arguments = call.function.arguments.to_cow();
+            self.screen.text(look, (&name, CALL.bold()), &text::excerpt(&arguments, 400));
         }
     }
 
@@ -505,10 +495,7 @@ impl<W: Write> Renderer<W> {
         }
         let mut blocks = Vec::new();
         for change in &changes.list {
-            let block = self.screen.open(look.clone(), &change.head, change.style);
-            self.screen.append(block, &change.rest);
-            self.screen.close(block);
-            blocks.push(block);
+            blocks.push(self.screen.text(look.clone(), (&change.head, change.style), &change.rest));
             look.label = String::new();
         }
         if changes.more > 0 {
@@ -519,14 +506,11 @@ impl<W: Write> Renderer<W> {
 
     fn activity_set(&mut self, event: &ActivitySnapshotEvent, update: &Update) {
         let look = self.activity_look(event.subagent_run_id.as_ref());
-        let kind = text::one_line(&event.activity_type).into_owned();
         let said = match update.message() {
             Some(Message::Activity(message)) => text::json(&Value::Object((*message.content).clone()), 400),
             _ => "left as it is".to_owned(),
         };
-        let block = self.screen.open(look, &format!("{kind} "), BOLD);
-        self.screen.append(block, &said);
-        self.screen.close(block);
+        self.screen.text(look, (&format!("{} ", event.activity_type), BOLD), &said);
     }
 
     fn activity_patched(&mut self, event: &ActivityDeltaEvent, update: &Update) {
@@ -627,9 +611,8 @@ impl<W: Write> Renderer<W> {
             rows.push(("tool calls", PLAIN, format!("{}, {count} answered", calls.len())));
         }
         let subagents = after.runs().flat_map(Run::subagents);
-        let subagents: Vec<String> = subagents
-            .map(|subagent| format!("{} ({})", text::one_line(&subagent.name), status_word(&subagent.status)))
-            .collect();
+        let subagents: Vec<String> =
+            subagents.map(|subagent| format!("{} ({})", subagent.name, status_word(&subagent.status))).collect();
         if !subagents.is_empty() {
             rows.push(("subagents", PLAIN, text::excerpt(&subagents.join(", "), 400).into_owned()));
         }
@@ -653,17 +636,16 @@ fn outcome_style(run: &Run) -> Style {
 }
 
 fn run_line(run: &Run) -> String {
-    let id = run.run_id.as_ref().map_or("(it never began)".into(), |id| text::one_line(id.as_ref()));
+    let id = run.run_id.as_ref().map_or("(it never began)".into(), |id| id.as_ref());
     let mut said = format!("{id} · {}", run.outcome.as_str());
     if let RunOutcome::Error { message, .. } = &run.outcome {
-        said += &format!(": {}", text::one_line(message));
+        said += &format!(": {message}");
     }
     let pending = run.pending_tool_call_ids();
     if !pending.is_empty() {
         said += &format!(", {}", text::count(pending.len(), "tool call to answer", "tool calls to answer"));
     }
-    let open: Vec<String> =
-        run.open().take(6).map(|item| format!("{} {}", item.kind, text::one_line(item.id()))).collect();
+    let open: Vec<String> = run.open().take(6).map(|item| format!("{} {}", item.kind, item.id())).collect();
     if !open.is_empty() {
         let more = run.open().len() - open.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -744,7 +726,6 @@ impl Changes {
             return;
         }
         let path = if path.is_empty() { "(all)" } else { path };
-        let path = text::one_line(path);
         let (mark, rest, style) = match (before, after) {
             (None, Some(after)) => ("+", text::json(after, 200), ADDED),
             (Some(before), None) => ("-", text::json(before, 100), REMOVED),

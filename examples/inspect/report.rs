@@ -1,5 +1,6 @@
 //! Recordings as JSON: one object a line for each input, or bare events or messages as JSON Lines.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use ag_ui_stream::event::{Interrupt, TokenUsage};
@@ -12,6 +13,7 @@ use serde_json::Value;
 use tempfile::SpooledTempFile;
 
 use crate::run::{Fault, Outcome};
+use crate::text;
 
 /// A JSON array that grows without being held: beyond some length it is in a temporary file, so
 /// that memory is bounded by the conversation and not by the recording.
@@ -32,8 +34,7 @@ impl Spool {
         if !std::mem::take(&mut self.empty) {
             self.file.write_all(b",")?;
         }
-        serde_json::to_writer(&mut self.file, value)?;
-        Ok(())
+        text::write_json(&mut self.file, value)
     }
 
     fn copy(self, out: &mut impl Write) -> io::Result<()> {
@@ -65,7 +66,7 @@ impl ErrorReport {
                 other => other.event_index(),
             },
             r#type: error.event_type().map(ag_ui_stream::EventType::as_str),
-            message: error.to_string(),
+            message: text::cut(&error.to_string()).into_owned(),
             line,
         }
     }
@@ -73,9 +74,13 @@ impl ErrorReport {
     fn of(fault: &Fault) -> Self {
         match fault {
             Fault::Stream { error, line, .. } => Self::new(error, *line),
-            Fault::Input(unreadable) => {
-                Self { rule: None, event: None, r#type: None, message: unreadable.title(), line: unreadable.line }
-            }
+            Fault::Input(unreadable) => Self {
+                rule: None,
+                event: None,
+                r#type: None,
+                message: text::cut(&unreadable.title()).into_owned(),
+                line: unreadable.line,
+            },
         }
     }
 }
@@ -198,8 +203,8 @@ pub(crate) struct WarningReport<'a> {
     rule: &'static str,
     event: u64,
     r#type: &'a str,
-    path: &'a str,
-    message: &'a str,
+    path: Cow<'a, str>,
+    message: Cow<'a, str>,
 }
 
 impl<'a> WarningReport<'a> {
@@ -208,8 +213,8 @@ impl<'a> WarningReport<'a> {
             rule: warning.rule.code(),
             event: warning.event,
             r#type: &warning.event_type,
-            path: &warning.path,
-            message: &warning.message,
+            path: text::cut(&warning.path),
+            message: text::cut(&warning.message),
         }
     }
 }
@@ -258,16 +263,17 @@ impl Report {
         snapshot: &Snapshot,
     ) -> io::Result<()> {
         let head = Head { source, outcome: outcome.as_str(), error: fault.map(ErrorReport::of), runs: Runs(snapshot) };
-        let head = serde_json::to_string(&head)?;
-        out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
+        let mut written = Vec::new();
+        text::write_json(&mut written, &head)?;
+        out.write_all(written.strip_suffix(b"}").unwrap_or(&written))?;
         out.write_all(b",\"events\":")?;
         self.events.copy(out)?;
         out.write_all(b",\"warnings\":")?;
         self.warnings.copy(out)?;
         out.write_all(b",\"messages\":")?;
-        serde_json::to_writer(&mut *out, &snapshot.messages())?;
+        text::write_json(out, &snapshot.messages())?;
         out.write_all(b",\"state\":")?;
-        serde_json::to_writer(&mut *out, snapshot.state())?;
+        text::write_json(out, snapshot.state())?;
         for (name, spool) in self.more {
             write!(out, ",\"{name}\":")?;
             spool.copy(out)?;
@@ -278,7 +284,7 @@ impl Report {
 
 /// A value as a line.
 pub(crate) fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
+    text::write_json(out, value)?;
     out.write_all(b"\n")
 }
 

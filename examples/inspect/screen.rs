@@ -131,9 +131,11 @@ impl<W: Write> Screen<W> {
     pub(crate) fn open(&mut self, look: Look, lead: &str, lead_style: Style) -> BlockId {
         let id = BlockId(self.next);
         self.next += 1;
+        let (label, lead) = (text::said(&look.label).into_owned(), text::said(lead));
+        let look = Look { label, ..look };
         self.open.insert(id, look.clone());
         self.place(id, look, (lead.len(), lead_style));
-        self.append(id, lead);
+        self.append(id, &lead);
         id
     }
 
@@ -182,12 +184,17 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// A block that is complete at once.
-    pub(crate) fn line(&mut self, look: Look, text: &str) -> BlockId {
-        let id = self.open(look, "", Style::new());
+    /// A block that is complete at once, of text that may have lines of its own.
+    pub(crate) fn text(&mut self, look: Look, lead: (&str, Style), text: &str) -> BlockId {
+        let id = self.open(look, lead.0, lead.1);
         self.append(id, if text.is_empty() { " " } else { text });
         self.close(id);
         id
+    }
+
+    /// The same, of what is said about something.
+    pub(crate) fn line(&mut self, look: Look, said: &str) -> BlockId {
+        self.text(look, ("", Style::new()), &text::said(said))
     }
 
     /// Takes back a block that is complete and of which nothing is written.
@@ -195,7 +202,7 @@ impl<W: Write> Screen<W> {
         self.blocks.retain(|block| block.id != id || block.begun);
     }
 
-    /// Text of its own, as it is, behind everything that came so far.
+    /// Text of its own, as it is: it has to be harmless. It comes after everything that came so far.
     pub(crate) fn raw(&mut self, text: &str) -> io::Result<()> {
         self.blocks.iter_mut().for_each(Block::settle);
         let mut out = self.take_final();
@@ -427,7 +434,8 @@ pub(crate) fn rule(columns: usize, colors: bool, style: Style, parts: &[String])
     let mut said = String::new();
     let mut used = 2;
     for part in parts {
-        let part = text::fit(part, columns.saturating_sub(used + 4)).into_owned();
+        let part = text::said(part);
+        let part = text::fit(&part, columns.saturating_sub(used + 4)).into_owned();
         used += text::width(&part) + 4;
         let _ = write!(said, " {} {}", paint(colors, style, &part), paint(colors, DIM, "──"));
     }

@@ -1,4 +1,9 @@
-//! Text for a terminal: what a stream sends is shown and never obeyed.
+//! Text on its way out: what a stream sends is shown and never obeyed, by a terminal or by whoever reads
+//! JSON in one.
+//!
+//! Everything leaves through one of these: [`harmless`] for text on several lines, [`said`] for what is
+//! said about it on one, [`write_json`] for JSON. The screen and the diagnostics call them, so that
+//! whoever fills these in does not have to.
 
 use std::borrow::Cow;
 use std::io;
@@ -48,7 +53,23 @@ fn is_harmful(c: char) -> bool {
     }
 }
 
-/// The text on one line.
+/// What is longer is cut, where it is about a stream and not the stream itself.
+const LONGEST: usize = 2_000;
+
+/// What is to be said about a stream: harmless, on one line, and cut.
+pub(crate) fn said(text: &str) -> Cow<'_, str> {
+    match excerpt(text, LONGEST) {
+        Cow::Borrowed(text) => one_line(text),
+        Cow::Owned(text) => Cow::Owned(one_line(&text).into_owned()),
+    }
+}
+
+/// The same as text of a JSON document, whose writer makes it harmless.
+pub(crate) fn cut(text: &str) -> Cow<'_, str> {
+    excerpt(text, LONGEST)
+}
+
+/// The text on one line, harmless.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     match harmless(text) {
         Cow::Borrowed(text) if !text.contains('\n') => Cow::Borrowed(text),
@@ -118,6 +139,29 @@ pub(crate) fn json(value: &impl Serialize, bytes: usize) -> String {
     let more = text.total > text.text.len();
     let shown = one_line(&text.text);
     if more { format!("{shown}… ({})", size(text.total)) } else { shown.into_owned() }
+}
+
+/// Writes a value as JSON; in its strings, what a terminal would act upon is escaped, so that whoever
+/// reads the JSON has it as it was.
+pub(crate) fn write_json(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
+    Ok(value.serialize(&mut Serializer::with_formatter(out, Escaped))?)
+}
+
+struct Escaped;
+
+impl Formatter for Escaped {
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
+            let (before, after) = rest.split_at(at);
+            out.write_all(before.as_bytes())?;
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
+            rest = after.get(c.len_utf8()..).unwrap_or_default();
+        }
+        out.write_all(rest.as_bytes())
+    }
 }
 
 struct Spaced;
@@ -271,6 +315,24 @@ mod tests {
         assert_eq!(harmless("a\u{9b}31mb\u{202e}c"), "a<U+009B>31mb<U+202E>c");
         assert_eq!(harmless("\x08\x7f\t|"), "␈␡    |");
         assert_eq!(one_line("a\nb\rc"), "a␊b␍c");
+    }
+
+    #[test]
+    fn json_holds_what_it_held_and_shows_it_escaped() {
+        let text = "a\n\u{7f}\u{85}é\u{202e}\u{2028}\u{feff}\u{e0001}👩‍👩‍👦";
+        let value = serde_json::json!({text: [text]});
+        let mut written = Vec::new();
+        write_json(&mut written, &value).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        assert!(written.contains(r#"["a\n\u007f\u0085é\u202e\u2028\ufeff\udb40\udc01👩‍👩‍👦"]"#), "{written}");
+        assert!(!written.chars().any(is_harmful));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), value);
+    }
+
+    #[test]
+    fn what_is_said_is_cut() {
+        let said = said(&"\u{1b}x".repeat(5_000_000)).into_owned();
+        assert!(said.len() < 6_000 && said.ends_with("x… (10.0 MB)"), "{}", said.len());
     }
 
     #[test]

@@ -101,7 +101,9 @@ impl ArrayDecoder {
                 (At::Start, b'[') => self.at = At::First,
                 (At::First | At::After, b']') => self.at = At::End,
                 (At::After, b',') => self.at = At::Next,
-                (At::First | At::Next | At::Between, b',' | b']' | b'}' | b':') => return Err(self.misplaced("an event", byte)),
+                (At::First | At::Next | At::Between, b',' | b']' | b'}' | b':') => {
+                    return Err(self.misplaced("an event", byte));
+                }
                 (At::First | At::Next | At::Between, _) => {
                     from = at;
                     self.at = if matches!(byte, b'{' | b'[' | b'"') { At::Element } else { At::Word };
