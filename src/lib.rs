@@ -49,11 +49,11 @@
 //! # Features
 //! - `stream` (default): the combinators and the [`Agent`] trait, over `futures` and `tokio-stream`.
 //! - `tracing` (default): every warning is also logged, target `ag_ui_stream`.
-//! - `sse`, `json-lines`, `protobuf`: the bindings, decoded and encoded.
+//! - `sse` and `json-lines` (default), `protobuf`: the bindings, decoded and encoded.
 //! - `reqwest`: `client::HttpAgent`, a client for agents behind HTTP; brings `sse`.
 //! - `websocket`: `client::WebSocketAgent`, a client for agents behind WebSocket.
-//! - `record`: runs written to a file while they stream, and replayed in their own time; brings
-//!   `sse` and `json-lines`.
+//! - `record` (default): runs written to a file while they stream, and replayed in their own time;
+//!   brings `sse` and `json-lines`.
 //! - `full`: all of them.
 //!
 //! # Versions

@@ -236,7 +236,7 @@ fn the_exit_code_says_how_it_went_and_the_worst_counts() {
     let violation = write("violation", &lines(&[started(), end("m")]));
     let truncated = write("truncated", &lines(&[started()]));
     let cut = write("cut", "{\"type\":\"RUN_STA");
-    let behind = write("behind", &format!("{}{{\"type\":", lines(&[started(), finished()])));
+    let after = write("after", &format!("{}{{\"type\":", lines(&[started(), finished()])));
     let empty = write("empty", "");
     let html = write("html", "<!doctype html>");
     let absent = folder.path().join("absent").to_str().unwrap().to_owned();
@@ -250,7 +250,7 @@ fn the_exit_code_says_how_it_went_and_the_worst_counts() {
         (&directory, 2),
         (&truncated, 3),
         (&cut, 3),
-        (&behind, 3),
+        (&after, 3),
         (&empty, 3),
     ] {
         for mode in [&[][..], &["--json"], &["--events"], &["--messages"], &["--lint"], &["--lint", "--json"]] {
@@ -272,8 +272,8 @@ fn the_exit_code_says_how_it_went_and_the_worst_counts() {
         assert_eq!((ran.code, ran.json().len()), (code, arguments.len() - 1));
     }
 
-    // What is cut off behind the end of a run does not take back how it went.
-    let report = &inspect(&["--json", &behind]).json()[0];
+    // What is cut off after the end of a run does not take back how it went.
+    let report = &inspect(&["--json", &after]).json()[0];
     assert_eq!((&report["outcome"], &report["runs"][0]["outcome"]), (&json!("truncated"), &json!("success")));
     let report = &inspect(&["--json", &absent]).json()[0];
     assert_eq!((&report["outcome"], &report["error"]["rule"]), (&json!("failed"), &Value::Null));
@@ -378,7 +378,7 @@ fn a_linter_sees_what_a_reader_sees_where_nothing_is_wrong() {
     for (mut linted, read) in run(&["--json", "--lint"]).into_iter().zip(run(&["--json"])) {
         let violations = linted["violations"].as_array().unwrap();
         if read["outcome"] == "failed" {
-            // The first fault is the same; what comes behind it only a linter looks at.
+            // The first fault is the same; what comes after it only a linter looks at.
             assert_eq!(linted["error"], read["error"]);
             assert_eq!(violations[0], read["error"]);
             continue;
@@ -483,7 +483,7 @@ fn each_lint_finds_what_it_is_named_after() {
     let outcome = json!({"type": "interrupt", "interrupts": [interrupt, interrupt]});
     assert_eq!(with("outcome", outcome), ["duplicate-interrupt-id"]);
 
-    // What looks like one and is none.
+    // What is like one, and legal.
     let clean = [
         started(),
         start("m"),
@@ -502,7 +502,7 @@ fn each_lint_finds_what_it_is_named_after() {
 }
 
 #[test]
-fn a_linter_goes_on_behind_every_violation() {
+fn a_linter_goes_on_after_every_violation() {
     let events = [
         started(),
         content("never", "x"),
@@ -628,7 +628,7 @@ fn what_is_wrong_with_a_hostile_stream_is_shown_and_not_obeyed() {
     let run = lines(&[started()]);
     let input = json!({"messages": [{"id": 7, "role": "user", "content": evil}]});
     for (text, code) in [
-        // No recording, no JSON, a frame that is none; an array and an object that go wrong.
+        // Neither recording nor JSON, an invalid frame; an array and an object that go wrong.
         (format!("<html>{evil}"), 2),
         (format!("{run}{{{evil}\n"), 1),
         (format!("data: {}\n\ndata: {evil}\n\n", started()), 1),
@@ -730,7 +730,7 @@ fn an_event_beyond_the_limit_breaks_no_rule() {
 fn an_event_of_exactly_the_limit_is_read_in_every_form() {
     const LIMIT: usize = 10 * 1024 * 1024;
     let frame = content("m", "").to_string().len();
-    for (bytes, code) in [(LIMIT - 1, 0), (LIMIT, 0), (LIMIT + 1, 1)] {
+    for (bytes, code) in [(LIMIT, 0), (LIMIT + 1, 1)] {
         let events = [started(), start("m"), content("m", &"x".repeat(bytes - frame)), end("m"), finished()];
         let sse: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
         for form in [lines(&events), sse, Value::from(events.to_vec()).to_string()] {
@@ -834,7 +834,7 @@ fn what_is_for_an_agent_needs_one() {
     for options in [&["--record", "x"][..], &["-m", "x"], &["--input", "x"], &["--header", "a: b", "-"]] {
         let ran = inspect(options);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-        assert!(ran.err.contains("there is no address"), "{}", ran.err);
+        assert!(ran.err.contains("no address of one is given"), "{}", ran.err);
     }
     let ran = inspect(&["--record", "x", "http://127.0.0.1:1", "http://127.0.0.1:2"]);
     assert!(ran.code == 2 && ran.err.contains("--record is for one run"), "{}", ran.err);
@@ -1007,7 +1007,7 @@ mod live {
             ),
             (&missing, &[], "the server answered 404 Not Found: \"nope\""),
             (&closed, &[], "no connection to the server"),
-            (&closed, &["--header", "nonsense"], "no header: \"nonsense\""),
+            (&closed, &["--header", "nonsense"], "invalid header \"nonsense\""),
             (&closed, &["--header", "a b: c"], "the request could not be prepared: invalid HTTP header name"),
             (&closed, &["--input", "/nowhere/at/all"], "the input in /nowhere/at/all: "),
             (&closed, &["--record", "/nowhere/at/all"], "the run could not be recorded: "),

@@ -83,13 +83,13 @@ pub(crate) fn on_a_line(text: &[u8]) -> Vec<u8> {
     let mut rest = text;
     while let Some((byte, after)) = rest.split_first() {
         let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let (blank, behind) = rest.split_at(space);
+        let (blank, beyond) = rest.split_at(space);
         if !in_string && blank.contains(&b'\n') {
             // As it is written on one line by most.
             if matches!(kept.last(), Some(b',')) {
                 kept.push(b' ');
             }
-            rest = behind;
+            rest = beyond;
             continue;
         }
         match byte {
@@ -148,11 +148,10 @@ impl Diagnostic {
                 diagnostic.note_others(&fault.others, lines);
             }
             Error::Truncated(fault) => {
-                diagnostic.event = Some(fault.events);
-                let after = text::count(usize::try_from(fault.events).unwrap_or(usize::MAX), "event", "events");
+                let after = text::count(fault.events, "event", "events");
                 diagnostic.notes.push(match &fault.run_id {
                     Some(run) => format!("run {run:?} has no RUN_FINISHED or RUN_ERROR; the input ended after {after}"),
-                    None if fault.events == 0 => "the input has no event at all".to_owned(),
+                    None if fault.events == 0 => "the input holds no events".to_owned(),
                     None => format!("the input ended after {after}"),
                 });
                 if fault.by == TruncatedBy::Partial {
@@ -171,9 +170,10 @@ impl Diagnostic {
 
     pub(crate) fn of_warning(warning: &Warning, line: Option<u64>, text: &[u8]) -> Self {
         let text = &on_a_line(text);
+        let at = format!("at {}", warning.path);
         let (path, what) = match warning.rule {
             Rule::E1 => ("/type", "unknown here"),
-            _ => (warning.path.as_str(), warning.path.as_str()),
+            _ => (warning.path.as_str(), at.as_str()),
         };
         let range = Some(path).filter(|path| !path.is_empty()).and_then(|path| locate(text, path));
         let mut diagnostic = Self {
@@ -188,7 +188,7 @@ impl Diagnostic {
             notes: Vec::new(),
         };
         if diagnostic.mark.is_none() && !warning.path.is_empty() {
-            diagnostic.notes.push(format!("at {}", warning.path));
+            diagnostic.notes.push(at);
         }
         diagnostic.notes.push(format!("{}: {}", warning.rule, warning.rule.title()));
         diagnostic
@@ -279,7 +279,7 @@ impl Diagnostic {
         let marked = text::fit(&untrimmed(range.clone()), columns / 2).into_owned();
         let after = untrimmed(range.end..all.end).trim_end().to_owned();
         let (width, total) = (text::width(&marked), text::width(&before) + text::width(&marked));
-        // Room for a little of what comes behind the mark.
+        // Room for a little of what comes after the mark.
         let tail = text::width(&after).min(12);
         let before = if total + tail > columns {
             let room = columns.saturating_sub(width + tail).max(1);

@@ -283,14 +283,19 @@ fn read_piece(source: &mut impl Read, into: &mut Vec<u8>) -> io::Result<usize> {
     read
 }
 
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// The text without a byte order mark and white space before it.
 fn without_mark(text: &[u8]) -> &[u8] {
-    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start()
+    text.strip_prefix(BOM).unwrap_or(text).trim_ascii_start()
 }
 
-/// Whether a text is an object with an array under `stream`, and no event; `None` where more of it is
+/// Whether a text is an object with an array under `stream`, which an event is not; `None` where more of it is
 /// needed to tell.
 fn holds_stream(text: &[u8]) -> Option<bool> {
+    if BOM.starts_with(text) {
+        return None;
+    }
     let text = without_mark(text);
     if text.first().is_some_and(|first| *first != b'{') {
         return Some(false);

@@ -1,13 +1,16 @@
 //! Every fault of a recording, and what is legal but suspect.
 //!
-//! The stages are put together by hand here, for this is the one reader that goes on behind an
+//! The stages are put together by hand here, for this is the one reader that goes on after an
 //! error: each stage is then where it was before the event at fault.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use ag_ui_stream::event::{MessagesSnapshotEvent, RunFinishedEvent, RunFinishedOutcome, TextMessageStartEvent};
+use ag_ui_stream::event::{
+    MessagesSnapshotEvent, ReasoningMessageContentEvent, RunFinishedEvent, RunFinishedOutcome, TextMessageContentEvent,
+    TextMessageStartEvent,
+};
 use ag_ui_stream::id::{MessageId, SubagentRunId, ToolCallId};
 use ag_ui_stream::machine::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Recovery, Verifier};
 use ag_ui_stream::snapshot::{ItemStatus, Run, Snapshot, Text, Update};
@@ -72,13 +75,13 @@ lints! {
         "It shows as an empty bubble. Start a message when its first text is there; a tool call does not need one.";
     EmptyDelta "empty-delta" "a delta is empty"
         "It changes nothing (E8), and consumers from before 1.0 reject it.";
-    ArgumentsNotJson "arguments-not-json" "the arguments of a tool call are no JSON"
+    ArgumentsNotJson "arguments-not-json" "the arguments of a tool call are not valid JSON"
         "Arguments are text (A9), but whoever runs the tool will parse them. Often they were sent twice, or cut off.";
     UnansweredToolCall "unanswered-tool-call" "a run succeeded and a tool call has no result"
         "The application is expected to answer it (R9). If that is meant, name the call in pendingToolCallIds of the \
          outcome; if not, its result was lost.";
     UnknownToolCall "unknown-tool-call" "a result answers a tool call that nobody made"
-        "It cannot be placed behind its call (S9) and most models reject such a history.";
+        "It cannot be placed after its call (S9) and most models reject such a history.";
     EarlyResult "early-result" "a result comes before the arguments of its tool call are complete"
         "The call is still open, so nobody can have run it with the arguments that are yet to come.";
     UnannouncedSubagent "unannounced-subagent" "an event belongs to a subagent that was not announced"
@@ -212,26 +215,19 @@ impl Lints {
             self.run.anything = true;
         }
         self.check_subagent(event, index);
+        // An empty delta may be all that a chunk has to say.
+        let is_chunk = sent_as != event.event_type();
         match event {
             Event::RunStarted(_) => self.run = Seen::default(),
             Event::RunFinished(event) => self.run_finished(event, index, after),
             Event::RunError(_) => self.run_ended(after),
             Event::TextMessageStart(event) => self.message_started(event, index),
-            Event::TextMessageContent(event) => {
-                let known = self.before.message(&event.message_id).and_then(Message::text);
-                self.check_delta(event.message_id.as_ref(), &event.delta, known, index);
-                if sent_as == EventType::TextMessageContent {
-                    self.check_empty(event.message_id.as_ref(), &event.delta, index);
-                }
+            Event::TextMessageContent(TextMessageContentEvent { message_id, delta, .. })
+            | Event::ReasoningMessageContent(ReasoningMessageContentEvent { message_id, delta, .. }) => {
+                let known = self.before.message(message_id).and_then(Message::text);
+                self.check_delta(message_id.as_ref(), delta, known, index, is_chunk);
             }
             Event::TextMessageEnd(event) => self.message_ended(&event.message_id, index, after),
-            Event::ReasoningMessageContent(event) => {
-                let known = self.before.message(&event.message_id).and_then(Message::text);
-                self.check_delta(event.message_id.as_ref(), &event.delta, known, index);
-                if sent_as == EventType::ReasoningMessageContent {
-                    self.check_empty(event.message_id.as_ref(), &event.delta, index);
-                }
-            }
             Event::ToolCallStart(event) => {
                 let id = &event.tool_call_id;
                 if self.run.calls.get(id).is_some_and(|call| call.ended) {
@@ -243,10 +239,7 @@ impl Lints {
             }
             Event::ToolCallArgs(event) => {
                 let known = self.before.tool_call(&event.tool_call_id).map(|call| call.function.arguments.clone());
-                self.check_delta(event.tool_call_id.as_ref(), &event.delta, known, index);
-                if sent_as == EventType::ToolCallArgs {
-                    self.check_empty(event.tool_call_id.as_ref(), &event.delta, index);
-                }
+                self.check_delta(event.tool_call_id.as_ref(), &event.delta, known, index, is_chunk);
             }
             Event::ToolCallEnd(event) => self.call_ended(&event.tool_call_id, index, after),
             Event::ToolCallResult(event) => {
@@ -281,9 +274,12 @@ impl Lints {
         }
     }
 
-    fn check_delta(&mut self, id: &str, delta: &str, known: Option<Text>, index: u64) {
+    fn check_delta(&mut self, id: &str, delta: &str, known: Option<Text>, index: u64, is_chunk: bool) {
         /// What is shorter may repeat itself by chance: "ha", "ha".
         const LEAST: usize = 6;
+        if delta.is_empty() && !is_chunk {
+            self.find(Lint::EmptyDelta, id, index, "/delta", format!("it adds nothing to {id:?}"));
+        }
         let Some(known) = known.filter(|known| (LEAST..=delta.len()).contains(&known.len())) else { return };
         let mut rest = delta;
         let repeats = known.chunks().all(|chunk| match rest.strip_prefix(chunk) {
@@ -297,12 +293,6 @@ impl Lints {
             let more = if rest.is_empty() { "and nothing else" } else { "and goes on" };
             let note = format!("it repeats the {} of {id:?} so far, {more}", text::size(known.len()));
             self.find(Lint::RepeatedText, id, index, "/delta", note);
-        }
-    }
-
-    fn check_empty(&mut self, id: &str, delta: &str, index: u64) {
-        if delta.is_empty() {
-            self.find(Lint::EmptyDelta, id, index, "/delta", format!("it adds nothing to {id:?}"));
         }
     }
 
@@ -346,7 +336,7 @@ impl Lints {
         }
         if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&arguments) {
             let shown = text::excerpt(&arguments, 80);
-            let note = format!("{shown:?} of {:?}: {error}", id.as_ref());
+            let note = format!("the arguments {shown:?} of {:?}: {error}", id.as_ref());
             self.find(Lint::ArgumentsNotJson, id.as_ref(), index, "/toolCallId", note);
         }
     }
@@ -398,7 +388,7 @@ impl Lints {
             calls.sort_by_key(|(started_at, _)| *started_at);
             for (started_at, id) in calls {
                 let name = after.tool_call(&id).map(|call| call.function.name.to_string()).unwrap_or_default();
-                let note = format!("{name} was called as {:?}, and the run ended at event {index}", id.as_ref());
+                let note = format!("{name:?} was called as {:?}, and the run ended at event {index}", id.as_ref());
                 self.find(Lint::UnansweredToolCall, id.as_ref(), started_at, "/toolCallId", note);
             }
         }
@@ -781,14 +771,13 @@ impl<'a> Linter<'a> {
             self.shown.push('\n');
         }
         let [violations, warnings, lints] = self.counts;
-        let count = |count: u64, one, many| text::count(usize::try_from(count).unwrap_or(usize::MAX), one, many);
         let found = format!(
             "{}: {}, {}, {} in {}\n",
             text::said(self.source),
-            count(violations, "violation", "violations"),
-            count(warnings, "warning", "warnings"),
-            count(lints, "lint", "lints"),
-            count(self.lines.events(), "event", "events"),
+            text::count(violations, "violation", "violations"),
+            text::count(warnings, "warning", "warnings"),
+            text::count(lints, "lint", "lints"),
+            text::count(self.lines.events(), "event", "events"),
         );
         out.write_all(self.shown.as_bytes())?;
         out.write_all(found.as_bytes())?;

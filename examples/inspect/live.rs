@@ -27,7 +27,7 @@ pub(crate) fn run(url: &str, options: &RunOptions, settings: &Settings) -> Resul
     let mut builder = HttpAgent::builder(url);
     for header in &options.headers {
         let Some((name, value)) = header.split_once(':') else {
-            return Err(cannot_run(format!("no header: {header:?}; one is like \"Name: value\"")));
+            return Err(cannot_run(format!("invalid header {header:?}: write it as \"Name: value\"")));
         };
         builder = builder.header(name.trim(), value.trim());
     }
@@ -138,7 +138,7 @@ impl Source for Live {
             Raw::Text(text) => text.into_bytes(),
             Raw::Value(value) => value.to_string().into_bytes(),
             Raw::Event(event) => serde_json::to_vec(&event).map_err(|error| Unreadable::new(error.to_string()))?,
-            other => return Err(Unreadable::new(format!("no event: {other:?}"))),
+            other => return Err(Unreadable::new(format!("unknown kind of event: {other:?}"))),
         };
         Ok(Some(bytes))
     }
@@ -150,7 +150,7 @@ impl Source for Live {
     }
 }
 
-/// What a recorder says behind the run: the run itself is none the worse for it.
+/// What a recorder says after the run, which may be a good one even so.
 #[cfg(feature = "record")]
 fn is_of_recording(error: &AgentError) -> bool {
     error.downcast_ref::<ag_ui_stream::record::RecordingFailed>().is_some()

@@ -129,7 +129,7 @@ struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Running an agent")]
 struct RunOptions {
-    /// What to say to the agent: a user message behind those of --history or --input. Without any
+    /// What to say to the agent: a user message after those of --history or --input. Without any
     /// of the three it is "Hello".
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
@@ -237,7 +237,7 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
     }
     let agents = cli.files.iter().filter(|source| is_url(source)).count();
     if let Some(option) = cli.run.given().filter(|_| agents == 0) {
-        complain(&format!("{option} is for the run of an agent, and there is no address of one"));
+        complain(&format!("{option} is for the run of an agent, and no address of one is given"));
         return Ok(Outcome::Unreadable);
     }
     if cli.run.record.is_some() && agents > 1 {
@@ -290,7 +290,7 @@ fn explain(name: &str) -> io::Result<Outcome> {
         wrapper.finish(&mut lines);
         format!("{title}: {}\n", lines.join("\n       "))
     });
-    complain(&format!("there is neither a rule nor a lint {name:?}"));
+    complain(&format!("no rule or lint is called {name:?}"));
     say(&lists.concat());
     Ok(Outcome::Unreadable)
 }

@@ -71,7 +71,7 @@ struct Pending {
 pub(crate) struct Renderer<W> {
     screen: Screen<W>,
     before: Snapshot,
-    /// It is no recording: an agent is run.
+    /// An agent is run, and no recording read.
     live: bool,
     lanes: HashMap<SubagentRunId, Lane>,
     next_lane: u64,
@@ -116,7 +116,7 @@ impl<W: Write> Renderer<W> {
         let held = held - usize::from(asked.is_some());
         if held > 0 {
             let look = self.line_look("history", None, DIM);
-            self.screen.line(look, &text::count(held, "message", "messages"));
+            self.screen.line(look, &text::count(held as u64, "message", "messages"));
         }
         if let Some(message) = asked {
             self.whole_message(message);
@@ -328,7 +328,7 @@ impl<W: Write> Renderer<W> {
         let pending = update.snapshot().run().map_or(0, |run| run.pending_tool_call_ids().len());
         let mut parts = vec![word.to_owned()];
         if pending > 0 {
-            parts.push(text::count(pending, "call to answer", "calls to answer"));
+            parts.push(text::count(pending as u64, "call to answer", "calls to answer"));
         }
         self.end_run(style, parts, event.usage.as_deref())
     }
@@ -425,7 +425,7 @@ impl<W: Write> Renderer<W> {
         let hidden = new.len().saturating_sub(SHOWN);
         if hidden > 0 {
             let look = self.line_look("history", None, DIM);
-            self.screen.line(look, &text::count(hidden, "more message", "more messages"));
+            self.screen.line(look, &text::count(hidden as u64, "more message", "more messages"));
         }
         for message in new.into_iter().skip(hidden) {
             self.whole_message(message);
@@ -438,7 +438,7 @@ impl<W: Write> Renderer<W> {
             Message::User(message) => shown_content(&message.content, 1_000),
             Message::Tool(message) => shown_content(&message.content, 600),
             Message::Activity(message) => {
-                format!("{} {}", message.activity_type, text::json(&Value::Object((*message.content).clone()), 300))
+                format!("{} {}", message.activity_type, text::json(&*message.content, 300))
             }
             other => other.text().map(|text| text::excerpt(&text.to_cow(), 1_000).into_owned()).unwrap_or_default(),
         };
@@ -462,7 +462,7 @@ impl<W: Write> Renderer<W> {
             .iter()
             .filter(|message| before.message(message.id()).is_some_and(|held| held != *message))
             .count();
-        let mut said = text::count(event.messages.len(), "message", "messages");
+        let mut said = text::count(event.messages.len() as u64, "message", "messages");
         for (count, what) in [(new, "new"), (changed, "changed"), (dropped, "dropped")] {
             if count > 0 {
                 said += &format!(", {count} {what}");
@@ -507,7 +507,7 @@ impl<W: Write> Renderer<W> {
     fn activity_set(&mut self, event: &ActivitySnapshotEvent, update: &Update) {
         let look = self.activity_look(event.subagent_run_id.as_ref());
         let said = match update.message() {
-            Some(Message::Activity(message)) => text::json(&Value::Object((*message.content).clone()), 400),
+            Some(Message::Activity(message)) => text::json(&*message.content, 400),
             _ => "left as it is".to_owned(),
         };
         self.screen.text(look, (&format!("{} ", event.activity_type), BOLD), &said);
@@ -573,7 +573,7 @@ impl<W: Write> Renderer<W> {
         let mut rows = Vec::new();
         let (style, word) = match outcome {
             Outcome::Completed => (GREEN, "completed"),
-            Outcome::Truncated => (RED, "truncated: this is no success"),
+            Outcome::Truncated => (RED, "truncated: not a success"),
             Outcome::Failed => (RED, "rejected"),
             Outcome::Unreadable => (RED, if self.live { "could not be run" } else { "cannot be read" }),
         };
@@ -583,10 +583,7 @@ impl<W: Write> Renderer<W> {
         }
         let mut events = format!("{} read, {} delivered", text::grouped(lines.events()), text::grouped(self.delivered));
         if self.warnings > 0 {
-            events += &format!(
-                ", {}",
-                text::count(usize::try_from(self.warnings).unwrap_or(usize::MAX), "warning", "warnings")
-            );
+            events += &format!(", {}", text::count(self.warnings, "warning", "warnings"));
         }
         rows.push(("events", PLAIN, events));
         let mut roles: Vec<(Role, usize)> = Vec::new();
@@ -643,7 +640,7 @@ fn run_line(run: &Run) -> String {
     }
     let pending = run.pending_tool_call_ids();
     if !pending.is_empty() {
-        said += &format!(", {}", text::count(pending.len(), "tool call to answer", "tool calls to answer"));
+        said += &format!(", {}", text::count(pending.len() as u64, "tool call to answer", "tool calls to answer"));
     }
     let open: Vec<String> = run.open().take(6).map(|item| format!("{} {}", item.kind, item.id())).collect();
     if !open.is_empty() {

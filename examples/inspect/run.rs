@@ -159,7 +159,7 @@ impl Settings {
         };
         let mut history = History::default();
         // Messages and state are read as if a producer had sent them: what is unknown is removed,
-        // retired parts are translated, half a surrogate pair is no reason to give up.
+        // retired parts are translated, half a surrogate pair is accepted.
         if let Some(messages) = members.messages {
             let event = format!(r#"{{"type":"MESSAGES_SNAPSHOT","messages":{}}}"#, messages.get());
             if let Some(Event::MessagesSnapshot(event)) = self.read_event(&event)? {

@@ -1,11 +1,11 @@
 //! A terminal that shows several things growing at once.
 //!
 //! What is shown is a row of blocks: a message, a tool call, a line about a step. Blocks at the
-//! front whose text is final are written once and scroll away. Behind them, at the bottom of the
+//! front whose text is final are written once and scroll away. Below them, at the bottom of the
 //! terminal, is a live part that is drawn anew whenever something grew. Without a terminal there is
 //! no live part, and what is written is the same.
 //!
-//! A block keeps its place as long as nothing of its lane was completed behind it; what comes for it
+//! A block keeps its place as long as nothing of its lane was completed after it; what comes for it
 //! later is then shown in a block of its own. So a lane reads from top to bottom, and two lanes can
 //! grow side by side.
 
@@ -53,9 +53,15 @@ struct Block {
     wrapper: Wrapper,
     /// Full lines that are not written yet.
     lines: VecDeque<String>,
-    /// How many bytes at its beginning are in another style.
-    lead: (usize, Style),
+    drawn: Drawn,
     open: bool,
+}
+
+/// How far a block is drawn.
+#[derive(Clone, Copy, Debug)]
+struct Drawn {
+    /// How many bytes of what follows are in another style.
+    lead: (usize, Style),
     /// Whether its first line was written.
     begun: bool,
 }
@@ -142,7 +148,8 @@ impl<W: Write> Screen<W> {
     fn place(&mut self, id: BlockId, look: Look, lead: (usize, Style)) {
         let margin = margin(&look.bars) + LABEL;
         let wrapper = Wrapper::new(self.columns.saturating_sub(margin + 1).min(110));
-        let block = Block { id, look, wrapper, lines: VecDeque::new(), lead, open: true, begun: false };
+        let block =
+            Block { id, look, wrapper, lines: VecDeque::new(), drawn: Drawn { lead, begun: false }, open: true };
         self.blocks.push_back(block);
     }
 
@@ -199,7 +206,7 @@ impl<W: Write> Screen<W> {
 
     /// Takes back a block that is complete and of which nothing is written.
     pub(crate) fn retract(&mut self, id: BlockId) {
-        self.blocks.retain(|block| block.id != id || block.begun);
+        self.blocks.retain(|block| block.id != id || block.drawn.begun);
     }
 
     /// Text of its own, as it is: it has to be harmless. It comes after everything that came so far.
@@ -282,7 +289,7 @@ impl<W: Write> Screen<W> {
         let mut out = Lines::default();
         while let Some(mut block) = self.blocks.pop_front() {
             while let Some(line) = block.lines.pop_front() {
-                block.draw(&line, self.colors, &mut self.above, &mut out);
+                block.drawn.draw(&block.look, &line, self.colors, &mut self.above, &mut out);
             }
             if block.open {
                 self.blocks.push_front(block);
@@ -297,12 +304,12 @@ impl<W: Write> Screen<W> {
         let mut out = Lines::default();
         let mut above = self.above.clone();
         for block in &self.blocks {
-            let mut shown = block.shadow();
+            let mut drawn = block.drawn;
             let tail = block.wrapper.tail();
             let lines = block.lines.iter().map(String::as_str);
             // A block that is open shows that it is, even without text.
-            for line in lines.chain((block.open && !(tail.is_empty() && block.begun)).then_some(tail)) {
-                shown.draw(line, self.colors, &mut above, &mut out);
+            for line in lines.chain((block.open && !(tail.is_empty() && block.drawn.begun)).then_some(tail)) {
+                drawn.draw(&block.look, line, self.colors, &mut above, &mut out);
             }
         }
         out.0
@@ -361,47 +368,17 @@ fn draw_bars(bars: &[Bar], colors: bool) -> String {
     bars.iter().map(draw).collect()
 }
 
-/// Enough of a block to draw a line of it.
-struct Drawn<'b> {
-    look: &'b Look,
-    lead: &'b mut (usize, Style),
-    begun: &'b mut bool,
-}
-
 impl Block {
     fn settle(&mut self) {
         self.wrapper.finish(&mut self.lines);
         self.open = false;
     }
-
-    fn draw(&mut self, line: &str, colors: bool, above: &mut Above, out: &mut Lines) {
-        let drawn = Drawn { look: &self.look, lead: &mut self.lead, begun: &mut self.begun };
-        drawn.draw(line, colors, above, out);
-    }
-
-    fn shadow(&self) -> Shadow<'_> {
-        Shadow { look: &self.look, lead: self.lead, begun: self.begun }
-    }
 }
 
-/// A block that is drawn without being changed.
-struct Shadow<'b> {
-    look: &'b Look,
-    lead: (usize, Style),
-    begun: bool,
-}
-
-impl Shadow<'_> {
-    fn draw(&mut self, line: &str, colors: bool, above: &mut Above, out: &mut Lines) {
-        let drawn = Drawn { look: self.look, lead: &mut self.lead, begun: &mut self.begun };
-        drawn.draw(line, colors, above, out);
-    }
-}
-
-impl Drawn<'_> {
-    fn draw(self, line: &str, colors: bool, above: &mut Above, out: &mut Lines) {
-        let look = self.look;
-        let first = !std::mem::replace(self.begun, true);
+impl Drawn {
+    /// Draws the next line of a block that looks like this.
+    fn draw(&mut self, look: &Look, line: &str, colors: bool, above: &mut Above, out: &mut Lines) {
+        let first = !std::mem::replace(&mut self.begun, true);
         if first && above.anything && (look.apart || above.apart) {
             let common = above.bars.iter().zip(&look.bars).take_while(|(one, other)| one == other).count();
             let bars = look.bars.get(..common).unwrap_or_default();

@@ -127,8 +127,8 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// A count and its noun.
-pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number as u64), if number == 1 { one } else { many })
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
 /// A JSON value on one line, with spaces to break it at, cut at about `bytes`.
@@ -274,7 +274,7 @@ impl Wrapper {
         }
     }
 
-    /// Where to break a line that is too long: behind a space, else within a word.
+    /// Where to break a line that is too long: after a space, else within a word.
     fn break_at(&self) -> usize {
         let mut used = 0;
         let mut space = None;
