@@ -84,7 +84,7 @@ pub(crate) struct Input {
 }
 
 enum Origin {
-    Recording(Recording),
+    Recording(Box<Recording>),
     Agent(Box<dyn Source>),
 }
 
@@ -160,7 +160,8 @@ impl Input {
         let (start, size) = (stream.start as u64, stream.len() as u64);
         let mut source = Cursor::new(text);
         source.set_position(start);
-        Ok(Self::new(Origin::Recording(Recording::new(Box::new(source.take(size)), lines_before)), Some(size), history))
+        let recording = Recording::new(Box::new(source.take(size)), lines_before);
+        Ok(Self::new(Origin::Recording(recording), Some(size), history))
     }
 
     /// Whether the next event may have to be waited for.
@@ -251,9 +252,9 @@ struct Recording {
 }
 
 impl Recording {
-    fn new(source: Box<dyn Read>, lines_before: u64) -> Self {
+    fn new(source: Box<dyn Read>, lines_before: u64) -> Box<Self> {
         let decoder = RecordingDecoder::new().with_limits(Limits { max_event_bytes: LONGEST, ..Limits::default() });
-        Self { source, decoder, piece: Vec::new(), lines_before, end: None }
+        Box::new(Self { source, decoder, piece: Vec::new(), lines_before, end: None })
     }
 
     /// Reads a piece; gives its length.

@@ -633,7 +633,7 @@ fn outcome_style(run: &Run) -> Style {
 }
 
 fn run_line(run: &Run) -> String {
-    let id = run.run_id.as_ref().map_or("(it never began)".into(), |id| id.as_ref());
+    let id = run.run_id.as_ref().map_or("(it never began)", |id| id.as_ref());
     let mut said = format!("{id} · {}", run.outcome.as_str());
     if let RunOutcome::Error { message, .. } = &run.outcome {
         said += &format!(": {message}");
