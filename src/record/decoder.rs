@@ -53,7 +53,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// use ag_ui_stream::record::RecordingDecoder;
 ///
 /// let mut decoder = RecordingDecoder::new();
-/// decoder.push(b"[\n  {\"type\":\"RUN_ERROR\"},\n")?;
+/// decoder.push(b"[\n  {\"type\":\"RUN_ERROR\"}\n")?;
 /// assert_eq!(decoder.pop().map(|recorded| recorded.line), Some(2));
 /// assert_eq!((decoder.pop(), decoder.line()), (None, 3));
 /// decoder.push(b"]\n")?;
