@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
             let Some(snapshot) = run(&*agent, input).await else { break };
             messages = snapshot.messages().iter().cloned().collect();
             // `null` is a state, but none that an input can carry.
-            state = Some(snapshot.state().clone()).filter(|state| !state.is_null());
+            state = Some(snapshot.state().to_value()).filter(|state| !state.is_null());
             let Some(ended) = snapshot.run() else { break };
             match &ended.outcome {
                 RunOutcome::Interrupt { .. } => resume = Some(answer(&mut prompts, ended.resume()).await?),

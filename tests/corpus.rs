@@ -335,8 +335,8 @@ impl Faults {
                 self.check(matches(&found, wanted), || format!("messages\n      {found}\n  not {wanted}"));
             }
             "state" => {
-                let found = run.snapshot.state();
-                self.check(matches(found, wanted), || format!("state {found}, not {wanted}"));
+                let found = run.snapshot.state().to_value();
+                self.check(matches(&found, wanted), || format!("state {found}, not {wanted}"));
             }
             "runError" => {
                 let failed = run.snapshot.runs().any(|run| match (&run.outcome, wanted) {

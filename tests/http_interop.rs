@@ -73,7 +73,7 @@ async fn conversation(agent: &dyn Agent) -> (Value, Value) {
     let snapshot = updates.last().unwrap().snapshot();
     assert_eq!(snapshot.run().unwrap().outcome.as_str(), "success");
     let messages: Vec<&Message> = snapshot.messages().iter().collect();
-    (serde_json::to_value(messages).unwrap(), snapshot.state().clone())
+    (serde_json::to_value(messages).unwrap(), snapshot.state().to_value())
 }
 
 #[tokio::test]

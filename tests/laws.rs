@@ -185,7 +185,7 @@ fn has_twins(snapshot: &Snapshot) -> bool {
 fn copy(snapshot: &Snapshot) -> (Vec<Value>, Value, String, Vec<[Option<ItemStatus>; 2]>) {
     let statuses = IDS.map(|id| [snapshot.message_status(id), snapshot.tool_call_status(id)]);
     let runs = format!("{:?}", snapshot.runs().collect::<Vec<_>>());
-    (messages(snapshot), snapshot.state().clone(), runs, statuses.to_vec())
+    (messages(snapshot), snapshot.state().to_value(), runs, statuses.to_vec())
 }
 
 proptest! {

@@ -51,7 +51,7 @@ fn copy(snapshot: &Snapshot) -> (Vec<Value>, Value, String, Vec<Option<ItemStatu
         .into_iter()
         .chain(["c", "open"].map(|id| snapshot.tool_call_status(id)));
     let runs = format!("{:?}", snapshot.runs().collect::<Vec<_>>());
-    (messages(snapshot), snapshot.state().clone(), runs, statuses.collect())
+    (messages(snapshot), snapshot.state().to_value(), runs, statuses.collect())
 }
 
 #[test]

@@ -206,7 +206,7 @@ fn a8_a_held_state_is_not_patched() {
     pipeline.push(&add).unwrap();
     let second = pipeline.snapshot().clone();
     pipeline.push(&fail).unwrap();
-    assert_eq!((first.state(), second.state()), (&json!({}), &json!({"n": 1})));
+    assert_eq!((first.state(), second.state()), (&json!({}).into(), &json!({"n": 1}).into()));
     assert_eq!(*pipeline.snapshot().state(), json!({"n": 1}));
 }
 

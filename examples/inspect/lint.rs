@@ -497,7 +497,7 @@ impl<'a> Linter<'a> {
         colors: bool,
         columns: usize,
     ) -> Self {
-        let assembler = Assembler::with_history(history.messages, history.state);
+        let assembler = Assembler::with_history(history.messages, history.state.map(Into::into));
         Self {
             source,
             colors,

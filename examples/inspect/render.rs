@@ -438,7 +438,7 @@ impl<W: Write> Renderer<W> {
             Message::User(message) => shown_content(&message.content, 1_000),
             Message::Tool(message) => shown_content(&message.content, 600),
             Message::Activity(message) => {
-                format!("{} {}", message.activity_type, text::json(&*message.content, 300))
+                format!("{} {}", message.activity_type, text::json(&message.content, 300))
             }
             other => other.text().map(|text| text::excerpt(&text.to_cow(), 1_000).into_owned()).unwrap_or_default(),
         };
@@ -482,7 +482,7 @@ impl<W: Write> Renderer<W> {
             }
             _ => self.before.clone(),
         };
-        let changes = diff(from.state(), after.state());
+        let changes = diff(&from.state().to_value(), &after.state().to_value());
         let blocks = self.show_changes("state", owner, &changes);
         self.state = Some(Pending { blocks, from, count: 0, of: String::new() });
     }
@@ -507,7 +507,7 @@ impl<W: Write> Renderer<W> {
     fn activity_set(&mut self, event: &ActivitySnapshotEvent, update: &Update) {
         let look = self.activity_look(event.subagent_run_id.as_ref());
         let said = match update.message() {
-            Some(Message::Activity(message)) => text::json(&*message.content, 400),
+            Some(Message::Activity(message)) => text::json(&message.content, 400),
             _ => "left as it is".to_owned(),
         };
         self.screen.text(look, (&format!("{} ", event.activity_type), BOLD), &said);
@@ -519,8 +519,7 @@ impl<W: Write> Renderer<W> {
         else {
             return;
         };
-        let value = |content: &serde_json::Map<String, Value>| Value::Object(content.clone());
-        let changes = diff(&value(&before.content), &value(&after.content));
+        let changes = diff(&before.content.to_map().into(), &after.content.to_map().into());
         let owner = after.subagent_run_id.clone();
         self.show_changes("activity", owner.as_ref(), &changes);
     }

@@ -169,7 +169,7 @@ impl Settings {
         if let Some(state) = members.state {
             let event = format!(r#"{{"type":"STATE_SNAPSHOT","snapshot":{}}}"#, state.get());
             if let Some(Event::StateSnapshot(event)) = self.read_event(&event)? {
-                history.state = Some(event.snapshot);
+                history.state = Some(event.snapshot.into());
             }
         }
         Ok(history)

@@ -34,7 +34,7 @@ pub enum Error<E = Infallible> {
     Violation(Box<Violation>),
     /// The stream ended without the terminal event of its run (R8).
     Truncated(Box<Truncated>),
-    /// An event is larger or deeper than allowed.
+    /// An event is larger or deeper than allowed, or makes what is held so.
     LimitExceeded(Box<LimitExceeded>),
 }
 
@@ -583,6 +583,8 @@ pub enum Limit {
     EventBytes,
     /// [`Limits::max_depth`](crate::Limits::max_depth)
     Depth,
+    /// [`Limits::max_document_bytes`](crate::Limits::max_document_bytes)
+    DocumentBytes,
 }
 
 /// The name of the field of [`Limits`](crate::Limits).
@@ -591,6 +593,7 @@ impl fmt::Display for Limit {
         f.write_str(match self {
             Limit::EventBytes => "max_event_bytes",
             Limit::Depth => "max_depth",
+            Limit::DocumentBytes => "max_document_bytes",
         })
     }
 }
@@ -600,6 +603,9 @@ impl fmt::Display for LimitExceeded {
         match self.limit {
             Limit::EventBytes => write!(f, "event {} is longer than {} bytes", self.event, self.max)?,
             Limit::Depth => write!(f, "event {} is nested deeper than {} levels", self.event, self.max)?,
+            Limit::DocumentBytes => {
+                write!(f, "after event {} all documents together would take more than {} bytes", self.event, self.max)?;
+            }
         }
         write!(f, ", the `{}` of the {}", self.limit, self.stage)
     }

@@ -3,10 +3,9 @@
 use super::BaseEvent;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use super::JsonPatch;
 use crate::id::MessageId;
+use crate::shared::Object;
 
 object! {
     /// Creates an activity message, or replaces one (rule A5).
@@ -18,7 +17,7 @@ object! {
             /// What kind of activity it shows.
             activity_type: Arc<str> = "activityType",
             /// The activity, kept whole.
-            content: Map<String, Value> = "content",
+            content: Object = "content",
         }
         optional {
             /// Whether an activity that is held already is replaced; absent means yes.

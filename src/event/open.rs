@@ -20,7 +20,7 @@ use crate::id::{Interner, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId}
 use crate::json::node::Num;
 use crate::json::scan::Scanner;
 use crate::message::Content;
-use crate::shared::Text;
+use crate::shared::{Document, Text};
 
 /// The event, if it is one of these and needs no more than this.
 pub(crate) fn read(text: &str, max_depth: usize, interner: &mut Interner) -> Option<Event> {
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         let (mut snapshot, depth) = (None, self.depth);
         self.members(|key, scanner| (key == "snapshot").then(|| once(&mut snapshot, value(scanner, depth)?)))?;
         let (subagent_run_id, base) = std::mem::take(&mut self.base).into_parts(interner);
-        Some(StateSnapshotEvent { snapshot: snapshot?, subagent_run_id, base }.into())
+        Some(StateSnapshotEvent { snapshot: Document::from(snapshot?), subagent_run_id, base }.into())
     }
 
     fn state_delta(&mut self, interner: &mut Interner) -> Option<Event> {

@@ -15,6 +15,7 @@ use crate::json::node::Node;
 use crate::message::Message;
 use crate::rule::Rule;
 use crate::schema::decode::{Context, Decode, Decoded, Faults, Reject};
+use crate::shared::Document;
 
 object! {
     /// Replaces the state (rule A6).
@@ -22,7 +23,7 @@ object! {
         tag "type" "STATE_SNAPSHOT";
         required {
             /// The state, any JSON value, null included.
-            snapshot: Value = "snapshot",
+            snapshot: Document = "snapshot",
         }
         flatten subagent_run_id base;
     }
@@ -94,6 +95,11 @@ pub struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
+    /// One without other members.
+    pub(crate) fn new(operation: &'a PatchOperation) -> Self {
+        Self { operation, others: None }
+    }
+
     /// What it does: `add`, `remove`, `replace`, `move`, `copy` or `test`.
     #[must_use]
     pub fn op(&self) -> &'static str {

@@ -1,150 +1,260 @@
-//! Applying JSON Patches (RFC 6902) through the `json-patch` crate, within bounds.
+//! Applying JSON Patches (RFC 6902) to documents, within bounds.
 //!
-//! A patch can double a document with each `copy`, and nest it deeper with each patch. Neither is
-//! bounded by the size of the events, so both are bounded here: a patch that goes beyond does not
-//! apply, like one that names a place that is not there.
+//! A patch can double a document with each `copy`, and nest it deeper with each `move`. Neither is
+//! bounded by the size of the events, so both are bounded here: an operation that goes beyond does
+//! not apply, like one that names a place that is not there.
 
-use json_patch::{PatchErrorKind, PatchOperation};
-use serde_json::{Map, Value};
+use json_patch::PatchOperation;
+use json_patch::jsonptr::{Pointer, Token};
+use serde_json::Value;
 
-use crate::event::JsonPatch;
-use crate::limits::Limits;
+use crate::event::{JsonPatch, Operation};
+use crate::excerpt::excerpt;
+use crate::shared::{Document, Object};
 
-/// How many values a document may hold once a patch has copied parts of it, and how many a patch
-/// may move deeper: far more than a UI shares, far less than fills the memory.
-const MAX_COPIED_VALUES: usize = 1 << 20;
+/// What a patch may make of a document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// How many bytes the document may have.
+    pub(crate) bytes: usize,
+    /// How deep it may be nested.
+    pub(crate) depth: usize,
+    /// The bound on all documents, for the one who reads why it did not fit.
+    pub(crate) max_bytes: usize,
+}
 
-/// Applies a patch in full or not at all (rule A6).
+/// Why an operation does not apply.
+enum Fault<'p> {
+    /// There is nothing at the first this many tokens of a pointer.
+    Nothing(&'p Pointer, usize),
+    /// There is something, but nothing can be in it.
+    NoContainer(&'p Pointer),
+    Differs,
+    IntoItself,
+    WholeRemoved,
+    TooDeep(usize),
+    TooLarge(usize),
+}
+
+/// Applies a patch in full or not at all (rule A6). Gives the document as it is then, or `None` where
+/// nothing of it changed. Costs the operations, each times the logarithms of what is on its path.
 ///
 /// # Errors
-/// Says what failed and why; the document is then as it was.
-pub(crate) fn apply(patch: &JsonPatch, document: &mut Value) -> Result<(), String> {
-    let operations = patch.as_slice();
-    if operations.iter().any(|operation| matches!(operation, PatchOperation::Copy(_) | PatchOperation::Move(_))) {
-        return apply_by_step(operations, document);
-    }
-    let deepest = operations.iter().map(depth_behind).max().unwrap_or(0);
-    if deepest > Limits::CEILING_DEPTH {
-        return Err("the patch nests the document too deep".to_owned());
-    }
-    match json_patch::patch(document, operations) {
-        // It may be a matter of how a number is spelled.
-        Err(error) if matches!(error.kind, PatchErrorKind::TestFailed) => apply_by_step(operations, document),
-        applied => applied.map_err(|error| error.to_string()),
-    }
-}
-
-/// The same on a copy of the document, operation by operation.
-///
-/// `json_patch` does not put back a value that it failed to move, so it is not left to its undoing.
-fn apply_by_step(operations: &[PatchOperation], document: &mut Value) -> Result<(), String> {
+/// Says which operation failed and why.
+pub(crate) fn apply(patch: &JsonPatch, document: &Document, room: Room) -> Result<Option<Document>, String> {
+    // What is there is no one's fault here.
+    let room = Room { bytes: room.bytes.max(document.bytes()), depth: room.depth.max(document.depth()), ..room };
     let mut result = document.clone();
-    // What is there already counts, or copies of a few bytes each would fill the memory.
-    let mut room = take(&result, MAX_COPIED_VALUES).map_or(0, |(left, _)| left);
-    let mut lifts = MAX_COPIED_VALUES;
-    for (at, operation) in operations.iter().enumerate() {
-        let too_much = || format!("operation {at} copies too much");
-        let deepest = match operation {
-            PatchOperation::Test(test) => match result.pointer(test.path.as_str()) {
-                Some(found) if is_equal(found, &test.value) => continue,
-                _ => 0,
-            },
-            PatchOperation::Copy(copy) => match result.pointer(copy.from.as_str()) {
-                Some(source) => {
-                    let (left, depth) = take(source, room).ok_or_else(too_much)?;
-                    room = left;
-                    steps(copy.path.as_str()) + depth
-                }
-                None => 0,
-            },
-            PatchOperation::Move(moved) => {
-                let (from, path) = (moved.from.as_str(), moved.path.as_str());
-                match result.pointer(from) {
-                    // What is moved no deeper than it was need not be looked at.
-                    Some(source) if steps(path) > steps(from) => {
-                        let (left, depth) = take(source, lifts).ok_or_else(too_much)?;
-                        lifts = left;
-                        steps(path) + depth
-                    }
-                    _ => 0,
-                }
+    let mut changed = false;
+    for (at, operation) in patch.as_slice().iter().enumerate() {
+        let done = apply_one(operation, &mut result).and_then(|changed| {
+            if result.depth() > room.depth {
+                return Err(Fault::TooDeep(room.depth));
             }
-            PatchOperation::Add(_) | PatchOperation::Replace(_) | PatchOperation::Remove(_) => depth_behind(operation),
-        };
-        if deepest > Limits::CEILING_DEPTH {
-            return Err(format!("operation {at} nests the document too deep"));
+            if result.bytes() > room.bytes {
+                return Err(Fault::TooLarge(room.max_bytes));
+            }
+            Ok(changed)
+        });
+        match done {
+            Ok(is_change) => changed |= is_change,
+            Err(fault) => return Err(describe(at, &Operation::new(operation), &fault)),
         }
-        json_patch::patch(&mut result, std::slice::from_ref(operation))
-            .map_err(|error| format!("operation {at} failed at path {:?}: {}", error.path.as_str(), error.kind))?;
     }
-    *document = result;
-    Ok(())
-}
-
-/// Whether two values are equal as RFC 6902 says for `test`: numbers by value, so that `1` is `1.0`.
-fn is_equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64()),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_equal(a, b)))
-        }
-        _ => a == b,
-    }
+    Ok(changed.then_some(result))
 }
 
 /// Applies a patch to an object that must stay one, in full or not at all (rule A5).
 ///
 /// # Errors
-/// Says what failed and why; the object is then as it was.
-pub(crate) fn apply_to_object(patch: &JsonPatch, object: &mut Map<String, Value>) -> Result<(), String> {
-    // Only what replaces the whole document can make it something else.
-    let is_risky = patch.as_slice().iter().any(|operation| match operation {
-        PatchOperation::Move(moved) => moved.path.is_root() || moved.from.is_root(),
-        other => other.path().is_root(),
+/// Says what failed and why.
+pub(crate) fn apply_to_object(patch: &JsonPatch, object: &Object, room: Room) -> Result<Option<Object>, String> {
+    match apply(patch, &Document::Object(object.clone()), room)? {
+        Some(Document::Object(result)) => Ok(Some(result)),
+        Some(_) => Err("the result is no object".to_owned()),
+        None => Ok(None),
+    }
+}
+
+/// Applies an operation, and says whether it changed anything. One that fails leaves something that
+/// is of no use any more.
+fn apply_one<'p>(operation: &'p PatchOperation, document: &mut Document) -> Result<bool, Fault<'p>> {
+    match operation {
+        PatchOperation::Add(add) => {
+            // What is an event's own may be compared in full.
+            let is_there = |held: &Document| *held == add.value;
+            put(document, &add.path, is_there, || Document::from(&add.value))
+        }
+        PatchOperation::Replace(replace) => within(document, &replace.path, |held| {
+            let differs = *held != replace.value;
+            if differs {
+                *held = Document::from(&replace.value);
+            }
+            Ok(differs)
+        }),
+        PatchOperation::Remove(remove) => take(document, &remove.path).map(|_| true),
+        PatchOperation::Test(test) => {
+            let held = find(document, &test.path)?;
+            if is_equal(held, &test.value) { Ok(false) } else { Err(Fault::Differs) }
+        }
+        PatchOperation::Copy(copy) => {
+            let source = find(document, &copy.from)?.clone();
+            put(document, &copy.path, |held| held.is_same(&source), || source.clone())
+        }
+        PatchOperation::Move(moved) => {
+            if moved.from == moved.path {
+                // To take it out of an array and to put it back is to leave it.
+                return find_removable(document, &moved.from).map(|_| false);
+            }
+            if moved.path.starts_with(&moved.from) {
+                return Err(Fault::IntoItself);
+            }
+            let value = take(document, &moved.from)?;
+            put(document, &moved.path, |_| false, || value.clone())
+        }
+    }
+}
+
+/// The value at a place.
+fn find<'d, 'p>(document: &'d Document, path: &'p Pointer) -> Result<&'d Document, Fault<'p>> {
+    path.tokens().enumerate().try_fold(document, |value, (at, token)| {
+        let found = match value {
+            Document::Array(array) => index_in(&token, array.len()).and_then(|at| array.get(at)),
+            Document::Object(object) => object.get(&token.decoded()),
+            _ => None,
+        };
+        found.ok_or(Fault::Nothing(path, at + 1))
+    })
+}
+
+fn find_removable<'d, 'p>(document: &'d Document, path: &'p Pointer) -> Result<&'d Document, Fault<'p>> {
+    if path.is_root() { Err(Fault::WholeRemoved) } else { find(document, path) }
+}
+
+/// The index that a token names among the elements there are.
+fn index_in(token: &Token<'_>, len: usize) -> Option<usize> {
+    token.to_index().ok()?.for_len(len).ok()
+}
+
+/// Changes the value at a place.
+fn within<'p, R>(
+    document: &mut Document,
+    path: &'p Pointer,
+    change: impl FnOnce(&mut Document) -> Result<R, Fault<'p>>,
+) -> Result<R, Fault<'p>> {
+    // A closure of one type, whatever the depth.
+    let mut change = Some(change);
+    let mut result = Err(Fault::Nothing(path, 0));
+    let depth = descend(document, path, 0, &mut |value| {
+        if let Some(change) = change.take() {
+            result = change(value);
+        }
     });
-    let backup = is_risky.then(|| object.clone());
-    let mut document = Value::Object(std::mem::take(object));
-    let applied = apply(patch, &mut document);
-    match (document, backup) {
-        (Value::Object(result), _) => {
-            *object = result;
-            applied
-        }
-        (_, backup) => {
-            *object = backup.unwrap_or_default();
-            Err("the result is no object".to_owned())
-        }
+    match depth {
+        Ok(()) => result,
+        Err(tokens) => Err(Fault::Nothing(path, tokens)),
     }
 }
 
-/// How deep an operation that brings its own value makes the document.
-fn depth_behind(operation: &PatchOperation) -> usize {
-    let value = match operation {
-        PatchOperation::Add(add) => &add.value,
-        PatchOperation::Replace(replace) => &replace.value,
-        _ => return 0,
+/// Follows a path, and calls `change` where it ends; fails with the number of tokens that lead to
+/// nothing.
+fn descend(
+    value: &mut Document,
+    path: &Pointer,
+    tokens: usize,
+    change: &mut dyn FnMut(&mut Document),
+) -> Result<(), usize> {
+    let Some((token, rest)) = path.split_front() else {
+        change(value);
+        return Ok(());
     };
-    // Enforcement has bounded what one event holds, so the budget never runs out here.
-    steps(operation.path().as_str()) + take(value, usize::MAX).map_or(0, |(_, depth)| depth)
+    let below = |value: &mut Document| descend(value, rest, tokens + 1, change);
+    let found = match value {
+        Document::Array(array) => {
+            index_in(&token, array.len()).and_then(|index| array.items_mut().update(index, below))
+        }
+        Document::Object(object) => object.update(&token.decoded(), below),
+        _ => None,
+    };
+    found.unwrap_or(Err(tokens + 1))
 }
 
-fn steps(path: &str) -> usize {
-    path.bytes().filter(|byte| *byte == b'/').count()
+/// Adds a value at a place, or replaces a member there, unless it is what `is_there` looks for. Says
+/// whether that changed anything.
+fn put<'p>(
+    document: &mut Document,
+    path: &'p Pointer,
+    is_there: impl Fn(&Document) -> bool,
+    value: impl Fn() -> Document,
+) -> Result<bool, Fault<'p>> {
+    let Some((parent, last)) = path.split_back() else {
+        let differs = !is_there(document);
+        if differs {
+            *document = value();
+        }
+        return Ok(differs);
+    };
+    within(document, parent, |parent_value| match parent_value {
+        Document::Object(object) => {
+            let key = last.decoded();
+            let differs = !object.get(&key).is_some_and(is_there);
+            if differs {
+                object.insert(&key, value());
+            }
+            Ok(differs)
+        }
+        Document::Array(array) => {
+            let index = last.to_index().ok().and_then(|index| index.for_len_incl(array.len()).ok());
+            let index = index.ok_or(Fault::Nothing(path, usize::MAX))?;
+            array.items_mut().insert(index, value());
+            Ok(true)
+        }
+        _ => Err(Fault::NoContainer(parent)),
+    })
 }
 
-/// What these values leave of a budget, and how deep they are nested.
-fn take(value: &Value, budget: usize) -> Option<(usize, usize)> {
-    let budget = budget.checked_sub(1)?;
-    let below = |(budget, deepest): (usize, usize), value: &Value| {
-        let (budget, depth) = take(value, budget)?;
-        Some((budget, deepest.max(depth + 1)))
-    };
-    match value {
-        Value::Array(elements) => elements.iter().try_fold((budget, 1), below),
-        Value::Object(members) => members.values().try_fold((budget, 1), below),
-        // Long texts weigh as much as the values that would fit in their place.
-        Value::String(text) => Some((budget.checked_sub(text.len() / 64)?, 0)),
-        _ => Some((budget, 0)),
+/// Takes the value at a place out.
+fn take<'p>(document: &mut Document, path: &'p Pointer) -> Result<Document, Fault<'p>> {
+    let Some((parent, last)) = path.split_back() else { return Err(Fault::WholeRemoved) };
+    let taken = within(document, parent, |parent| {
+        Ok(match parent {
+            Document::Object(object) => object.remove(&last.decoded()),
+            Document::Array(array) => index_in(&last, array.len()).and_then(|index| array.items_mut().remove(index)),
+            _ => None,
+        })
+    });
+    taken?.ok_or(Fault::Nothing(path, usize::MAX))
+}
+
+/// Whether two values are equal as RFC 6902 says for `test`: numbers by value, so that `1` is `1.0`.
+fn is_equal(a: &Document, b: &Value) -> bool {
+    match (a, b) {
+        (Document::Number(a), Value::Number(b)) => a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64()),
+        (Document::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b)),
+        (Document::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && b.iter().all(|(key, b)| a.get(key).is_some_and(|a| is_equal(a, b)))
+        }
+        _ => a == b,
     }
+}
+
+/// Which operation failed, by its place in the patch, and why.
+fn describe(at: usize, operation: &Operation<'_>, fault: &Fault<'_>) -> String {
+    let why = match fault {
+        Fault::Nothing(path, tokens) => {
+            let end = path.as_str().match_indices('/').nth(*tokens).map_or(path.len(), |(end, _)| end);
+            format!("there is nothing at {:?}", excerpt(path.as_str().get(..end).unwrap_or_default(), 80))
+        }
+        Fault::NoContainer(path) => {
+            format!("there is no array or object at {:?}", excerpt(path.as_str(), 80))
+        }
+        Fault::Differs => "another value is there".to_owned(),
+        Fault::IntoItself => "nothing moves into itself".to_owned(),
+        Fault::WholeRemoved => "the document as a whole cannot be removed".to_owned(),
+        Fault::TooDeep(max) => format!("the document would be nested deeper than {max} levels"),
+        Fault::TooLarge(max) => format!("all documents together would take more than {max} bytes"),
+    };
+    let path = excerpt(operation.path(), 80);
+    let from = operation.from().map(|from| format!("from {:?} ", excerpt(from, 80))).unwrap_or_default();
+    format!("operation {at} ({} {from}{path:?}): {why}", operation.op())
 }

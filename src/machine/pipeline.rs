@@ -3,8 +3,6 @@
 
 use std::collections::VecDeque;
 
-use serde_json::Value;
-
 use super::compat::{may_be_retired, needs_translation};
 use super::items::Place;
 use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
@@ -17,6 +15,7 @@ use crate::limits::Limits;
 use crate::message::Message;
 use crate::raw::{Body, Raw, RawEvent, RawItem};
 use crate::run_input::RunAgentInput;
+use crate::shared::Document;
 use crate::snapshot::run::RunOutcome;
 use crate::snapshot::{Snapshot, Update};
 use crate::warning::Warning;
@@ -42,7 +41,7 @@ pub struct PipelineBuilder {
     strictness: Strictness,
     compat: Option<Compat>,
     messages: Vec<Message>,
-    state: Option<Value>,
+    state: Option<Document>,
 }
 
 impl Default for PipelineBuilder {
@@ -92,8 +91,8 @@ impl PipelineBuilder {
     }
 
     /// The state from before the stream (rule A6). Only assembly needs it.
-    pub fn state(mut self, state: Value) -> Self {
-        self.state = Some(state);
+    pub fn state(mut self, state: impl Into<Document>) -> Self {
+        self.state = Some(state.into());
         self
     }
 
@@ -113,7 +112,7 @@ impl PipelineBuilder {
     pub fn input(self, input: &RunAgentInput) -> Self {
         let builder = self.history(input.messages.iter().cloned());
         match &input.state {
-            Some(state) => builder.state(state.clone()),
+            Some(state) => builder.state(state),
             None => builder,
         }
     }
@@ -121,8 +120,9 @@ impl PipelineBuilder {
     /// The pipeline with assembly.
     #[must_use]
     pub fn build(self) -> Pipeline {
+        let limits = self.limits;
         let (intake, messages, state) = self.into_parts();
-        Pipeline { intake, assembler: Assembler::with_history(messages, state) }
+        Pipeline { intake, assembler: Assembler::with_history(messages, state).with_limits(limits) }
     }
 
     /// The pipeline without assembly.
@@ -132,7 +132,7 @@ impl PipelineBuilder {
         EventPipeline { intake, ready: VecDeque::new() }
     }
 
-    fn into_parts(self) -> (Intake, Vec<Message>, Option<Value>) {
+    fn into_parts(self) -> (Intake, Vec<Message>, Option<Document>) {
         let mut intake = Intake::new(self.limits, self.strictness, self.compat);
         if !self.messages.is_empty() {
             intake.verifier.expect_history();
@@ -143,7 +143,9 @@ impl PipelineBuilder {
 
 /// Where verified items go.
 trait Sink {
-    fn item(&mut self, item: Item);
+    /// # Errors
+    /// Where it cannot be held.
+    fn item(&mut self, item: Item) -> Result<(), Error>;
 
     /// The most common event, put together in its place.
     fn text_content(&mut self, content: TextContent, place: Place);
@@ -151,8 +153,9 @@ trait Sink {
 
 impl Sink for VecDeque<Item> {
     #[inline]
-    fn item(&mut self, item: Item) {
+    fn item(&mut self, item: Item) -> Result<(), Error> {
         self.push_back(item);
+        Ok(())
     }
 
     #[inline(always)]
@@ -163,8 +166,8 @@ impl Sink for VecDeque<Item> {
 
 impl Sink for Assembler {
     #[inline]
-    fn item(&mut self, item: Item) {
-        self.push_item(item);
+    fn item(&mut self, item: Item) -> Result<(), Error> {
+        self.push_item(item)
     }
 
     #[inline(always)]
@@ -310,7 +313,7 @@ impl Intake {
         while let Some(item) = Machine::<Item>::pop(&mut self.expander) {
             match item {
                 Item::Event(indexed) => self.verify(indexed, sink)?,
-                warning @ Item::Warning(_) => sink.item(warning),
+                warning @ Item::Warning(_) => sink.item(warning)?,
             }
         }
         Ok(())
@@ -319,17 +322,17 @@ impl Intake {
     #[inline]
     fn verify(&mut self, indexed: Indexed, sink: &mut impl Sink) -> Result<(), Error> {
         let checked = self.verifier.check(&indexed, &mut self.warnings);
-        self.give_warnings(sink);
+        self.give_warnings(sink)?;
         checked?;
-        sink.item(Item::Event(indexed));
-        Ok(())
+        sink.item(Item::Event(indexed))
     }
 
     #[inline]
-    fn give_warnings(&mut self, sink: &mut impl Sink) {
-        if !self.warnings.is_empty() {
-            self.warnings.drain(..).for_each(|warning| sink.item(Item::Warning(warning)));
+    fn give_warnings(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
+        if self.warnings.is_empty() {
+            return Ok(());
         }
+        self.warnings.drain(..).try_for_each(|warning| sink.item(Item::Warning(warning)))
     }
 
     fn finish(&mut self, sink: &mut impl Sink) -> Result<(), Error> {

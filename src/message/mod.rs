@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::error::Error;
 use crate::id::{MessageId, SubagentRunId, ToolCallId};
-use crate::shared::Metadata;
-use crate::shared::{List, Text};
+use crate::shared::{List, Metadata, Object, Text};
 use crate::warning::Warning;
 
 mod content;
@@ -162,7 +161,7 @@ object! {
             /// What kind of activity it shows.
             activity_type: Arc<str> = "activityType",
             /// The activity.
-            content: Arc<Map<String, Value>> = "content",
+            content: Object = "content",
         }
         optional {
             /// The producer's own data (rule A1).
@@ -428,6 +427,14 @@ impl Message {
             Message::Tool(message) => Some(&mut message.encrypted_value),
             Message::Reasoning(message) => Some(&mut message.encrypted_value),
             Message::Activity(_) => None,
+        }
+    }
+
+    /// How much of it counts as a document, which patches may make larger than what was sent.
+    pub(crate) fn document_bytes(&self) -> usize {
+        match self {
+            Message::Activity(message) => message.content.bytes(),
+            _ => 0,
         }
     }
 

@@ -12,8 +12,7 @@ use crate::id::{Interner, InterruptId, MessageId, RunId, SubagentRunId, ThreadId
 use crate::json::node::{Node, Num};
 use crate::json::string::Str;
 use crate::rule::Rule;
-use crate::shared::Metadata;
-use crate::shared::{List, Text};
+use crate::shared::{self, Document, List, Text};
 
 /// Why a value did not come through.
 #[derive(Debug)]
@@ -468,9 +467,15 @@ impl Decode for Map<String, Value> {
     }
 }
 
-impl Decode for Metadata {
+impl Decode for Document {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
-        cx.open_object(node).map(Metadata::from)
+        cx.open(node).map(Document::from)
+    }
+}
+
+impl Decode for shared::Object {
+    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+        cx.open_object(node).map(shared::Object::from)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Containers whose clones share what they hold: what makes a snapshot cheap to keep.
 
+mod document;
 pub(crate) mod index;
 mod list;
-mod metadata;
+mod seq;
 mod text;
 pub(crate) mod tree;
 
+pub use document::{Array, Document, Elements, Members, Metadata, Object};
 pub use list::{Iter, List};
-pub use metadata::Metadata;
 pub use text::{Chunks, Text};

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 
 use crate::event::{Event, MessagesSnapshotEvent, StateSnapshotEvent};
 use crate::id::SubagentRunId;
@@ -13,7 +12,7 @@ use crate::item::Item;
 use crate::message::{Message, ToolCall};
 use crate::shared::index::Index;
 use crate::shared::tree;
-pub use crate::shared::{Chunks, Iter, List, Text};
+pub use crate::shared::{Array, Chunks, Document, Elements, Iter, List, Members, Object, Text};
 use crate::warning::Warning;
 
 mod changed;
@@ -75,7 +74,9 @@ pub(crate) struct Rest {
     /// The first message with an id.
     pub(crate) index: Index<u64>,
     pub(crate) calls: Index<CallPlace>,
-    pub(crate) state: Arc<Value>,
+    pub(crate) state: Document,
+    /// What the content of all activities takes.
+    pub(crate) activity_bytes: usize,
     pub(crate) runs: List<Arc<Run>>,
     /// Subagent invocations of the latest run, by id: their place in its list.
     pub(crate) subagents: Index<u64>,
@@ -166,7 +167,7 @@ impl Inner {
 }
 
 impl Snapshot {
-    pub(crate) fn new(state: Value) -> Self {
+    pub(crate) fn new(state: Document) -> Self {
         Self(Arc::new(Inner {
             messages: List::new(),
             hot: None,
@@ -175,7 +176,8 @@ impl Snapshot {
             rest: Arc::new(Rest {
                 index: Index::new(),
                 calls: Index::new(),
-                state: Arc::new(state),
+                state,
+                activity_bytes: 0,
                 runs: List::new(),
                 subagents: Index::new(),
             }),
@@ -232,9 +234,10 @@ impl Snapshot {
         }
     }
 
-    /// The shared state; `{}` until someone sets it (rule A6).
+    /// The shared state; `{}` until someone sets it (rule A6). It reads and compares as a
+    /// [`serde_json::Value`] does; [`Document::to_value`] makes one of it.
     #[must_use]
-    pub fn state(&self) -> &Value {
+    pub fn state(&self) -> &Document {
         &self.0.rest.state
     }
 
@@ -243,7 +246,7 @@ impl Snapshot {
     /// # Errors
     /// Where the state is no such value.
     pub fn state_as<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        T::deserialize(self.state())
+        self.state().read_as()
     }
 
     /// The runs of the stream, in order.
@@ -306,7 +309,7 @@ impl Snapshot {
 
 impl Default for Snapshot {
     fn default() -> Self {
-        Self::new(Value::Object(serde_json::Map::new()))
+        Self::new(Object::default().into())
     }
 }
 

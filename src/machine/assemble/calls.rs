@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::reconcile::rebuild_indices;
-use super::{Assembler, OpenCall, Track, Twin, Warnings, append, excerpt, grown, merge_metadata, push};
+use super::{Assembler, OpenCall, Track, Twin, Warnings, append, excerpt, grown, merge_metadata, one_message, push};
 use crate::error::SubjectKind;
 use crate::event::{Metadata, ToolCallResultEvent, ToolCallStartEvent};
 use crate::id::{MessageId, ToolCallId};
@@ -107,11 +107,11 @@ impl Assembler {
         if delta.is_empty() && metadata.is_none() {
             return Change::default();
         }
-        if let Some(call) = self.call_mut(message, call) {
+        let changed = self.call_mut(message, call).is_some_and(|call| {
             call.function.arguments.push_str(delta);
-            merge_metadata(&mut call.metadata, metadata);
-        }
-        Change { messages: MessageChange::one(message), ..Change::default() }
+            merge_metadata(&mut call.metadata, metadata) || !delta.is_empty()
+        });
+        one_message(changed.then_some(message))
     }
 
     pub(super) fn close_call(&mut self, id: &ToolCallId, metadata: Option<&Metadata>) -> Change {
@@ -151,10 +151,13 @@ impl Assembler {
                     excerpt(event.message_id.as_str())
                 ),
             );
-            if let Some(entry) = self.entry_mut(key) {
-                entry.message = message.into();
-            }
-            return Change { messages: MessageChange::one(key), ..Change::default() };
+            let message = Message::from(message);
+            let changed = self.entry_mut(key).is_some_and(|entry| {
+                let differs = entry.message != message;
+                entry.message = message;
+                differs
+            });
+            return one_message(changed.then_some(key));
         }
         if first.is_some() {
             warnings.add(

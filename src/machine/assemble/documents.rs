@@ -1,45 +1,100 @@
 //! Documents that patches change: activities and the state (rules A4 to A7).
 
-use std::sync::Arc;
-
-use super::{Assembler, Warnings, append, excerpt, merge_metadata};
+use super::{Assembler, Warnings, append, excerpt, merge_metadata, one_message};
+use crate::error::{Error, Limit, LimitExceeded};
 use crate::event::{ActivityDeltaEvent, ActivitySnapshotEvent, JsonPatch};
-use crate::machine::patch;
+use crate::machine::patch::{self, Room};
 use crate::message::{ActivityMessage, Message};
 use crate::rule::Rule;
-use crate::snapshot::{Change, ItemStatus, MessageChange};
+use crate::shared::Document;
+use crate::snapshot::{Change, ItemStatus, Rest};
 
 impl Assembler {
-    pub(super) fn set_activity(&mut self, event: &ActivitySnapshotEvent, warnings: &mut Warnings) -> Change {
-        let mut message = ActivityMessage::new(
-            event.message_id.clone(),
-            event.activity_type.clone(),
-            Arc::new(event.content.clone()),
-        );
+    /// Whether the documents may take this much: the state, and all activities.
+    ///
+    /// # Errors
+    /// Where that is beyond the limit, and more than they take now.
+    pub(super) fn check_room(&self, state: usize, activities: usize, event: u64) -> Result<(), Error> {
+        let max = self.limits.max_document_bytes;
+        let total = state.saturating_add(activities);
+        if total > max && total > self.document_bytes() {
+            return Err(LimitExceeded::new(event, Limit::DocumentBytes, max).into());
+        }
+        Ok(())
+    }
+
+    fn document_bytes(&self) -> usize {
+        let rest = &self.snapshot.0.rest;
+        rest.state.bytes().saturating_add(rest.activity_bytes)
+    }
+
+    /// What a patch may make of a document that takes this much now.
+    fn room(&self, held: usize) -> Room {
+        let max = self.limits.max_document_bytes;
+        let others = self.document_bytes().saturating_sub(held);
+        Room { bytes: max.saturating_sub(others), depth: self.limits.member_depth(), max_bytes: max }
+    }
+
+    pub(super) fn set_state(&mut self, state: &Document, event: u64) -> Result<Change, Error> {
+        self.check_room(state.bytes(), self.snapshot.0.rest.activity_bytes, event)?;
+        self.live.state_is_set = true;
+        let changed = self.snapshot.state() != state;
+        if changed {
+            self.rest().state = state.clone();
+        }
+        Ok(Change { state: changed, ..Change::default() })
+    }
+
+    /// Notes that the content of an activity takes so much now.
+    fn resize_activity(&mut self, before: usize, after: usize) {
+        if before != after {
+            let rest = self.rest();
+            rest.activity_bytes = rest.activity_bytes.saturating_sub(before).saturating_add(after);
+        }
+    }
+
+    pub(super) fn set_activity(
+        &mut self,
+        event: &ActivitySnapshotEvent,
+        warnings: &mut Warnings,
+    ) -> Result<Change, Error> {
+        let replace = event.replace.unwrap_or(true);
+        let held = self.snapshot.0.rest.index.get(event.message_id.id()).copied();
+        let held_bytes =
+            held.and_then(|key| self.snapshot.0.entry(key)).map_or(0, |entry| entry.message.document_bytes());
+        if replace || held.is_none() {
+            let Rest { state, activity_bytes, .. } = &*self.snapshot.0.rest;
+            let activities = activity_bytes.saturating_sub(held_bytes).saturating_add(event.content.bytes());
+            self.check_room(state.bytes(), activities, warnings.event)?;
+        }
+        let mut message =
+            ActivityMessage::new(event.message_id.clone(), event.activity_type.clone(), event.content.clone());
         message.subagent_run_id = event.subagent_run_id.clone();
         message.metadata = event.base.metadata.clone();
-        let replace = event.replace.unwrap_or(true);
-        let Some(key) = self.snapshot.0.rest.index.get(event.message_id.id()).copied() else {
+        let Some(key) = held else {
             let key = append(self.inner(), message.into(), ItemStatus::Complete);
-            return Change { messages: MessageChange::one(key), ..Change::default() };
+            return Ok(one_message(Some(key)));
         };
-        let Some(entry) = self.entry_mut(key) else { return Change::default() };
+        let Some(entry) = self.entry_mut(key) else { return Ok(Change::default()) };
+        let mut changed = false;
         if let Message::Activity(held) = &mut entry.message {
-            merge_metadata(&mut held.metadata, event.base.metadata.as_ref());
+            changed = merge_metadata(&mut held.metadata, event.base.metadata.as_ref());
             if replace {
                 message.metadata = held.metadata.take();
+                changed |= held.content != message.content
+                    || held.activity_type != message.activity_type
+                    || held.subagent_run_id != message.subagent_run_id;
                 *held = message;
-            } else if event.base.metadata.is_none() {
-                return Change::default();
+                self.resize_activity(held_bytes, event.content.bytes());
             }
         } else if replace {
+            changed = true;
             let displaced = std::mem::replace(&mut entry.message, message.into());
             entry.status = ItemStatus::Complete;
             self.displace(key, &displaced, warnings);
-        } else {
-            return Change::default();
+            self.resize_activity(0, event.content.bytes());
         }
-        Change { messages: MessageChange::one(key), ..Change::default() }
+        Ok(one_message(changed.then_some(key)))
     }
 
     /// An activity took the place of a message: what streams into it has nowhere to go (A4, A11).
@@ -85,26 +140,39 @@ impl Assembler {
             warnings.add(Rule::A5, "/messageId", format!("skipped a delta: {id:?} {found}"));
             return Change::default();
         };
-        let Some(entry) = self.entry_mut(key) else { return Change::default() };
-        let Message::Activity(held) = &mut entry.message else { return Change::default() };
-        merge_metadata(&mut held.metadata, event.base.metadata.as_ref());
-        match patch::apply_to_object(&event.patch, Arc::make_mut(&mut held.content)) {
-            Ok(()) => held.activity_type = event.activity_type.clone(),
-            Err(error) => {
-                warnings.add(Rule::A5, "/patch", format!("kept activity {id:?} as it was: {error}"));
-                if event.base.metadata.is_none() {
-                    return Change::default();
+        let Some(entry) = self.snapshot.0.entry(key) else { return Change::default() };
+        let Message::Activity(held) = &entry.message else { return Change::default() };
+        let before = held.content.bytes();
+        let patched = patch::apply_to_object(&event.patch, &held.content, self.room(before));
+        let Some(Message::Activity(held)) = self.entry_mut(key).map(|entry| &mut entry.message) else {
+            return Change::default();
+        };
+        let mut changed = merge_metadata(&mut held.metadata, event.base.metadata.as_ref());
+        match patched {
+            Ok(content) => {
+                changed |= content.is_some() || held.activity_type != event.activity_type;
+                held.activity_type = event.activity_type.clone();
+                if let Some(content) = content {
+                    let after = content.bytes();
+                    held.content = content;
+                    self.resize_activity(before, after);
                 }
             }
+            Err(error) => warnings.add(Rule::A5, "/patch", format!("kept activity {id:?} as it was: {error}")),
         }
-        Change { messages: MessageChange::one(key), ..Change::default() }
+        one_message(changed.then_some(key))
     }
 
     pub(super) fn patch_state(&mut self, delta: &JsonPatch, warnings: &mut Warnings) -> Change {
-        match patch::apply(delta, Arc::make_mut(&mut self.rest().state)) {
-            Ok(()) => {
+        let held = self.snapshot.state();
+        match patch::apply(delta, held, self.room(held.bytes())) {
+            Ok(patched) => {
                 self.live.state_is_set = true;
-                Change { state: true, ..Change::default() }
+                let changed = patched.is_some();
+                if let Some(state) = patched {
+                    self.rest().state = state;
+                }
+                Change { state: changed, ..Change::default() }
             }
             Err(error) => {
                 warnings.add(Rule::A6, "/delta", format!("kept the state as it was: {error}"));

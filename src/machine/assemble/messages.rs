@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Assembler, Class, OpenMessage, Track, Twin, Warnings, append, class_of, excerpt, grown, latest_run, merge_metadata,
-    push_text,
+    one_message, push_text,
 };
 use crate::error::SubjectKind;
 use crate::event::{
@@ -285,6 +285,6 @@ fn extend_message(
     if !delta.is_empty() {
         push_text(message, delta);
     }
-    merge_metadata(message.metadata_mut(), metadata);
-    Change { messages: MessageChange::one(*key), ..Change::default() }
+    let changed = merge_metadata(message.metadata_mut(), metadata) || !delta.is_empty();
+    one_message(changed.then_some(*key))
 }

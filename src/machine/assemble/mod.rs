@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::items::Place;
 use super::open::OpenTable;
 use super::{Cut, Machine};
@@ -13,8 +11,10 @@ use crate::event::fast::TextContent;
 use crate::event::{Event, EventType, Metadata, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome};
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
 use crate::item::{Indexed, Item};
+use crate::limits::Limits;
 use crate::message::{AssistantMessage, Message};
 use crate::rule::Rule;
+use crate::shared::Document;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, SubagentStatus};
 use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange, Rest, Snapshot, Update};
 use crate::warning::Warning;
@@ -33,14 +33,19 @@ mod runs;
 ///
 /// A delta costs its own length, whatever the length of the message and of the thread, and a
 /// snapshot costs one pointer; a little more where the snapshot before is still held.
-/// A patch costs its operations, and a copy of the document where it moves or copies or where the
-/// snapshot before is still held; a `MESSAGES_SNAPSHOT` costs the conversation.
+/// A patch costs its operations, each times the logarithms of what is on its path, and so does
+/// metadata cost its keys; a `MESSAGES_SNAPSHOT` costs the conversation.
+///
+/// # Errors
+/// [`Error::LimitExceeded`] for a snapshot of the state, of an activity or of the messages that makes
+/// the documents take more than [`Limits::max_document_bytes`].
 #[derive(Debug)]
 pub struct Assembler {
     snapshot: Snapshot,
     live: Live,
     ready: VecDeque<Update>,
     events: u64,
+    limits: Limits,
 }
 
 /// What is scoped to the run, and what the messages alone do not tell.
@@ -174,23 +179,36 @@ impl Assembler {
     /// An assembler of an empty conversation.
     #[must_use]
     pub fn new() -> Self {
-        Self { snapshot: Snapshot::default(), live: Live::default(), ready: VecDeque::new(), events: 0 }
+        Self {
+            snapshot: Snapshot::default(),
+            live: Live::default(),
+            ready: VecDeque::new(),
+            events: 0,
+            limits: Limits::default(),
+        }
     }
 
     /// An assembler of a conversation that holds these messages, and this state where there is one
     /// (rule A6), from before the stream.
     #[must_use]
-    pub fn with_history(messages: impl IntoIterator<Item = Message>, state: Option<Value>) -> Self {
+    pub fn with_history(messages: impl IntoIterator<Item = Message>, state: Option<Document>) -> Self {
         let mut assembler = Self::new();
         for message in messages {
             let key = append(assembler.inner(), message, ItemStatus::Complete);
             assembler.remember_twin(key);
         }
         if let Some(state) = state {
-            assembler.rest().state = Arc::new(state);
+            assembler.rest().state = state;
             assembler.live.state_is_set = true;
         }
         assembler
+    }
+
+    /// The same with other bounds on documents.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// The conversation as it stands behind everything that was pushed.
@@ -205,10 +223,10 @@ impl Assembler {
 
     /// Applies an item and queues its updates.
     #[inline]
-    pub(crate) fn push_item(&mut self, item: Item) {
+    pub(crate) fn push_item(&mut self, item: Item) -> Result<(), Error> {
         let Item::Event(indexed) = &item else {
             self.queue(item, Change::default());
-            return;
+            return Ok(());
         };
         let index = indexed.index().unwrap_or(self.events);
         self.events = index.saturating_add(1);
@@ -218,7 +236,7 @@ impl Assembler {
             }
             event => {
                 let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
-                let change = self.apply(event, &mut warnings);
+                let change = self.apply(event, &mut warnings)?;
                 for warning in warnings.list {
                     self.queue(warning.into(), Change::default());
                 }
@@ -226,6 +244,7 @@ impl Assembler {
             }
         };
         self.queue(item, change);
+        Ok(())
     }
 
     #[inline]
@@ -263,8 +282,8 @@ impl Assembler {
         Some(*key)
     }
 
-    fn apply(&mut self, event: &Event, warnings: &mut Warnings) -> Change {
-        match event {
+    fn apply(&mut self, event: &Event, warnings: &mut Warnings) -> Result<Change, Error> {
+        Ok(match event {
             Event::TextMessageStart(event) => self.start_text(event, warnings),
             Event::TextMessageContent(event) => self.extend_text(event),
             Event::TextMessageEnd(event) => {
@@ -283,17 +302,13 @@ impl Assembler {
             }
             Event::ToolCallEnd(event) => self.close_call(&event.tool_call_id, event.base.metadata.as_ref()),
             Event::ToolCallResult(event) => self.add_result(event, warnings),
-            Event::StateSnapshot(event) => {
-                self.live.state_is_set = true;
-                self.rest().state = Arc::new(event.snapshot.clone());
-                Change { state: true, ..Change::default() }
-            }
+            Event::StateSnapshot(event) => self.set_state(&event.snapshot, warnings.event)?,
             Event::StateDelta(event) => self.patch_state(&event.delta, warnings),
-            Event::MessagesSnapshot(event) => self.reconcile(&event.messages, warnings),
-            Event::ActivitySnapshot(event) => self.set_activity(event, warnings),
+            Event::MessagesSnapshot(event) => self.reconcile(&event.messages, warnings)?,
+            Event::ActivitySnapshot(event) => self.set_activity(event, warnings)?,
             Event::ActivityDelta(event) => self.patch_activity(event, warnings),
             Event::ReasoningEncryptedValue(event) => self.encrypt(event, warnings),
-            Event::RunStarted(event) => self.start_run(event),
+            Event::RunStarted(event) => self.start_run(event, warnings.event)?,
             Event::RunFinished(event) => self.finish_run(event),
             Event::RunError(event) => self.fail_run(event),
             Event::StepStarted(event) => self.open_bracket(
@@ -332,7 +347,7 @@ impl Assembler {
             | Event::TextMessageChunk(_)
             | Event::ToolCallChunk(_)
             | Event::ReasoningMessageChunk(_) => Change::default(),
-        }
+        })
     }
 
     fn rest(&mut self) -> &mut Rest {
@@ -357,8 +372,7 @@ impl<I: Into<Item>> Machine<I> for Assembler {
     type Output = Update;
 
     fn push(&mut self, input: I) -> Result<(), Error> {
-        self.push_item(input.into());
-        Ok(())
+        self.push_item(input.into())
     }
 
     fn pop(&mut self) -> Option<Update> {
@@ -408,12 +422,14 @@ fn push_text(message: &mut Message, delta: &str) {
     }
 }
 
-/// Merges key by key (rule A1).
-fn merge_metadata(held: &mut Option<Metadata>, new: Option<&Metadata>) {
-    if let Some(new) = new {
-        match held {
-            Some(held) => held.merge(new),
-            None => *held = Some(new.clone()),
+/// Merges key by key (rule A1), and says whether that changed anything.
+fn merge_metadata(held: &mut Option<Metadata>, new: Option<&Metadata>) -> bool {
+    match (held, new) {
+        (_, None) => false,
+        (Some(held), Some(new)) => held.merge(new),
+        (held @ None, Some(new)) => {
+            *held = Some(new.clone());
+            true
         }
     }
 }
@@ -427,8 +443,10 @@ fn append(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
         }
         _ => Vec::new(),
     };
+    let bytes = message.document_bytes();
     let key = push(inner, message, status);
     let rest = Arc::make_mut(&mut inner.rest);
+    rest.activity_bytes = rest.activity_bytes.saturating_add(bytes);
     rest.index.insert_first(&id, key);
     for (id, call) in calls {
         rest.calls.insert_first(&id, CallPlace { message: key, call, status: ItemStatus::Complete });

@@ -4,15 +4,26 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{Assembler, Class, OpenMessage, Warnings, class_of, excerpt, push};
+use crate::error::Error;
 use crate::id::{Id, MessageId, ToolCallId};
-use crate::message::{AssistantMessage, Message};
+use crate::message::{AssistantMessage, Message, ToolCall};
 use crate::rule::Rule;
 use crate::shared::index::Index;
-use crate::snapshot::{CallPlace, Change, Inner, ItemStatus, MessageChange};
+use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange};
 
 impl Assembler {
     /// Reconciles what is held with a `MESSAGES_SNAPSHOT` (rule A2).
-    pub(super) fn reconcile(&mut self, snapshot: &[Message], warnings: &mut Warnings) -> Change {
+    ///
+    /// # Errors
+    /// Where the activities of the snapshot take more than documents may.
+    pub(super) fn reconcile(&mut self, snapshot: &[Message], warnings: &mut Warnings) -> Result<Change, Error> {
+        let brought = |bytes: usize, message: &Message| bytes.saturating_add(message.document_bytes());
+        // Where it has none of them, those that are held stay.
+        let brought = snapshot.iter().fold(0, brought);
+        self.check_room(self.snapshot.state().bytes(), brought, warnings.event)?;
+        if self.is_restated(snapshot) {
+            return Ok(Change::default());
+        }
         let mut wanted: Vec<&Message> = Vec::with_capacity(snapshot.len());
         let mut places: HashMap<&MessageId, usize> = HashMap::with_capacity(snapshot.len());
         for (at, message) in snapshot.iter().enumerate() {
@@ -85,7 +96,40 @@ impl Assembler {
         }
         rebuild_indices(inner, |_, key| key, |_, place| place);
         self.relocate(warnings);
-        Change { messages: MessageChange::MANY, ..Change::default() }
+        Ok(Change { messages: MessageChange::MANY, ..Change::default() })
+    }
+
+    /// Whether a snapshot says of every message what is held, so that nothing changes. Costs what is
+    /// compared.
+    fn is_restated(&self, snapshot: &[Message]) -> bool {
+        let inner = &self.snapshot.0;
+        let mut copies = snapshot.iter().peekable();
+        let has = |class| snapshot.iter().any(|message| class_of(message) == class);
+        let (has_activity, has_reasoning) = (has(Class::Activity), has(Class::Reasoning));
+        for (key, entry) in inner.messages.iter_keys() {
+            let Some(Entry { message, status }) = inner.resolve(key, entry) else { return false };
+            let stays = match class_of(message) {
+                Class::Activity => !has_activity,
+                Class::Reasoning => !has_reasoning,
+                Class::Text => false,
+            };
+            let is_same = copies.next_if(|copy| *copy == message).is_some();
+            // Restated, what a run left behind is whole; and only the first of an id is found by it.
+            if (!is_same && !stays)
+                || *status == ItemStatus::Abandoned
+                || inner.rest.index.get(message.id().id()) != Some(&key)
+            {
+                return false;
+            }
+            let whole = |call: &ToolCall| {
+                let place = inner.rest.calls.get(call.id.id());
+                place.is_some_and(|place| place.message == key && place.status != ItemStatus::Abandoned)
+            };
+            if !message.tool_calls().all(whole) {
+                return false;
+            }
+        }
+        copies.next().is_none()
     }
 
     /// Finds the open items again behind a snapshot, and says which of them it dropped (A11).
@@ -152,9 +196,11 @@ pub(super) fn rebuild_indices(
     call: impl Fn(&Id, CallPlace) -> CallPlace,
 ) {
     let (mut index, mut calls) = (Index::new(), Index::new());
+    let mut activity_bytes = 0_usize;
     for (key, entry) in inner.messages.iter_keys() {
         let Some(entry) = inner.resolve(key, entry) else { continue };
         let id = entry.message.id().id();
+        activity_bytes = activity_bytes.saturating_add(entry.message.document_bytes());
         index.insert_first(id, message(id, key));
         let Message::Assistant(AssistantMessage { tool_calls: Some(held), .. }) = &entry.message else { continue };
         for (at, held) in held.iter_keys() {
@@ -164,5 +210,5 @@ pub(super) fn rebuild_indices(
         }
     }
     let rest = Arc::make_mut(&mut inner.rest);
-    (rest.index, rest.calls) = (index, calls);
+    (rest.index, rest.calls, rest.activity_bytes) = (index, calls, activity_bytes);
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Assembler, append};
-use crate::error::SubjectKind;
+use crate::error::{Error, SubjectKind};
 use crate::event::{RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, SubagentStartedEvent};
 use crate::id::{Id, SubagentRunId, ToolCallId};
+use crate::shared::Document;
 use crate::shared::index::Index;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 use crate::snapshot::{Change, ItemStatus, MessageChange};
@@ -44,7 +45,18 @@ impl Assembler {
         Change { run: true, ..Change::default() }
     }
 
-    pub(super) fn start_run(&mut self, event: &RunStartedEvent) -> Change {
+    pub(super) fn start_run(&mut self, event: &RunStartedEvent, at: u64) -> Result<Change, Error> {
+        let input = event.input.as_ref();
+        // A consumer that did not make the request learns the baseline of the state from its echo.
+        let echoed = input.and_then(|input| input.state.as_ref()).filter(|_| !self.live.state_is_set);
+        let echoed = echoed.map(Document::from);
+        if let Some(input) = input {
+            let rest = &self.snapshot.0.rest;
+            let new = input.messages.iter().filter(|message| rest.index.get(message.id().id()).is_none());
+            let new = new.fold(0, |bytes: usize, message| bytes.saturating_add(message.document_bytes()));
+            let state = echoed.as_ref().unwrap_or(&rest.state).bytes();
+            self.check_room(state, rest.activity_bytes.saturating_add(new), at)?;
+        }
         // In a stream that was verified, none is active.
         self.end_run(RunOutcome::Truncated);
         self.live.forget_run();
@@ -56,20 +68,19 @@ impl Assembler {
         let rest = Arc::make_mut(&mut inner.rest);
         rest.runs.push(Arc::new(run));
         rest.subagents = Index::new();
-        let Some(input) = &event.input else { return change };
+        let Some(input) = input else { return Ok(change) };
         for message in &input.messages {
             if inner.rest.index.get(message.id().id()).is_none() {
                 append(inner, message.clone(), ItemStatus::Complete);
                 change.messages = MessageChange::MANY;
             }
         }
-        // A consumer that did not make the request learns the baseline of the state from its echo.
-        if let (Some(state), false) = (&input.state, self.live.state_is_set) {
-            self.rest().state = Arc::new(state.clone());
+        if let Some(state) = echoed {
             self.live.state_is_set = true;
-            change.state = true;
+            change.state = *self.snapshot.state() != state;
+            self.rest().state = state;
         }
-        change
+        Ok(change)
     }
 
     fn pending(&self) -> Arc<[ToolCallId]> {
