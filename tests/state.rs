@@ -116,47 +116,6 @@ fn a6_an_operation_of_a_later_version_is_dropped_and_the_others_apply() {
 }
 
 #[test]
-fn a6_copies_of_copies_end_before_the_memory_does() {
-    // Two of them double the state: a few dozen would fill any memory, in one patch or in many.
-    let doubled = [("", "/a"), ("", "/b")].map(|(from, path)| json!({"op": "copy", "from": from, "path": path}));
-    let many = (0..13).map(|_| state_patch(json!(doubled)));
-    let many = assemble_run(std::iter::once(state(json!({"x": 1}))).chain(many));
-    let often: Vec<_> = doubled.iter().cycle().take(80).collect();
-    let one = assemble_run([state(json!({"x": 1})), state_patch(json!(often))]);
-    assert!(!many.warned().is_empty());
-    assert_eq!(one.warned(), [(Rule::A6, 2)]);
-    assert_eq!(*one.snapshot.state(), json!({"x": 1}));
-}
-
-#[test]
-fn a6_a_large_state_grows_by_small_copies_to_the_same_bound() {
-    // 200 values a copy: what is there counts, not only what one patch copies.
-    let row = json!({"op": "copy", "from": "/row", "path": "/rows/-"});
-    let patch = state_patch(json!(vec![row; 2_000]));
-    let start = state(json!({"row": vec![0; 200], "rows": []}));
-    let assembled = assemble_run(std::iter::once(start).chain((0..3).map(|_| patch.clone())));
-    let rows = assembled.snapshot.state()["rows"].as_array().unwrap().len();
-    assert_eq!(rows, 4_000);
-    assert_eq!(assembled.warned(), [(Rule::A6, 4)]);
-}
-
-#[test]
-fn a6_patches_nest_no_deeper_than_events_do() {
-    // Each wraps what is there once more.
-    let wrap = json!([
-        {"op": "add", "path": "/e", "value": {}},
-        {"op": "move", "from": "/d", "path": "/e/d"},
-        {"op": "move", "from": "/e", "path": "/d"},
-    ]);
-    let bound = ag_ui_stream::Limits::CEILING_DEPTH;
-    let wraps = (0..bound + 10).map(|_| state_patch(wrap.clone()));
-    let assembled = assemble_run(std::iter::once(state(json!({"d": 0}))).chain(wraps));
-    let depth = std::iter::successors(Some(assembled.snapshot.state()), |value| value.get("d")).count() - 1;
-    assert!((bound - 2..=bound).contains(&depth), "{depth}");
-    assert_eq!(assembled.warned().len(), bound + 11 - depth);
-}
-
-#[test]
 fn a6_the_state_from_before_the_stream_is_the_baseline() {
     let patch = state_patch(json!([{"op": "replace", "path": "/a", "value": 2}]));
     let assembled = assemble_with(builder().state(json!({"a": 1})), &in_run([patch]));

@@ -250,11 +250,11 @@ fn describe(at: usize, operation: &Operation<'_>, fault: &Fault<'_>) -> String {
         }
         Fault::Differs => "another value is there".to_owned(),
         Fault::IntoItself => "nothing moves into itself".to_owned(),
-        Fault::WholeRemoved => "the document as a whole cannot be removed".to_owned(),
+        Fault::WholeRemoved => "the whole document cannot be removed".to_owned(),
         Fault::TooDeep(max) => format!("the document would be nested deeper than {max} levels"),
         Fault::TooLarge(max) => format!("all documents together would take more than {max} bytes"),
     };
     let path = excerpt(operation.path(), 80);
-    let from = operation.from().map(|from| format!("from {:?} ", excerpt(from, 80))).unwrap_or_default();
+    let from = operation.from().map(|from| format!("from {:?} to ", excerpt(from, 80))).unwrap_or_default();
     format!("operation {at} ({} {from}{path:?}): {why}", operation.op())
 }

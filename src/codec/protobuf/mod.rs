@@ -571,10 +571,10 @@ mod tests {
     fn e10_depth_is_a_limit() {
         let nested = (0..600).fold(Value::Null, |inner, _| json!([inner]));
         let frame = frame(&event(7, 6, &[field(2, &open::write_value(&nested))]));
-        let error = run(ProtobufDecoder::new(), &frame).1.unwrap();
-        assert_eq!(error.to_string(), "event 0 is nested deeper than 512 levels, the `max_depth` of the decoder");
-        let limits = Limits { max_depth: 1000, ..Limits::default() };
-        assert_eq!(run(ProtobufDecoder::new().with_limits(limits), &frame).1, None);
+        for limits in [Limits::default(), Limits { max_depth: 1000, ..Limits::default() }] {
+            let error = run(ProtobufDecoder::new().with_limits(limits), &frame).1.unwrap();
+            assert_eq!(error.to_string(), "event 0 is nested deeper than 512 levels, the `max_depth` of the decoder");
+        }
     }
 
     proptest! {
