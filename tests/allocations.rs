@@ -7,6 +7,7 @@
 
 use std::alloc::System;
 
+use ag_ui_stream::Limits;
 use ag_ui_stream::machine::Pipeline;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -104,4 +105,79 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
     let change = region.change();
     let live = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
     assert!(live < 64 * 1024, "{live} bytes outlive a run of 20 000 steps");
+
+    documents_cost_what_changes();
+}
+
+/// Bytes that these events take while every snapshot is held, each on average.
+fn bytes_with_all_held(pipeline: &mut Pipeline, events: &[String]) -> usize {
+    let mut held = Vec::with_capacity(events.len());
+    let region = Region::new(ALLOCATOR);
+    for event in events {
+        pipeline.push(event.as_str()).unwrap();
+        held.extend(std::iter::from_fn(|| pipeline.pop()).map(|update| update.into_snapshot()));
+    }
+    region.change().bytes_allocated / events.len()
+}
+
+/// A patch costs its path and metadata its keys, however large the document is and whoever holds it;
+/// and no patch makes more of it than is allowed.
+fn documents_cost_what_changes() {
+    let rows: Vec<String> =
+        (0..10_000).map(|at| format!(r#"{{"id":{at},"title":"title of row {at}","done":false}}"#)).collect();
+    let state = format!(r#"{{"type":"STATE_SNAPSHOT","snapshot":{{"rows":[{}],"o":{{}}}}}}"#, rows.join(","));
+    let patch = |operations: &str| format!(r#"{{"type":"STATE_DELTA","delta":[{operations}]}}"#);
+    let mut pipeline = Pipeline::new();
+    feed(&mut pipeline, [&RUN_STARTED.to_owned(), &state]);
+    let replace =
+        |at: usize| patch(&format!(r#"{{"op":"replace","path":"/rows/{}/title","value":"new {at}"}}"#, at * 7));
+    let events: Vec<String> = (0..1_000).map(replace).collect();
+    let each = bytes_with_all_held(&mut pipeline, &events);
+    println!("{each} bytes for a patch of a state of {} bytes", state.len());
+    assert!(each < 8 * 1024, "{each} bytes for a patch of a state of {} bytes", state.len());
+    for operations in [
+        r#"{"op":"copy","from":"/rows","path":"/o/c"},{"op":"remove","path":"/o/c"}"#,
+        r#"{"op":"move","from":"/rows","path":"/moved"},{"op":"move","from":"/moved","path":"/rows"}"#,
+        r#"{"op":"add","path":"/rows/0","value":1},{"op":"test","path":"/o","value":1}"#,
+        r#"{"op":"remove","path":"/rows/0"},{"op":"add","path":"/rows/0","value":1}"#,
+    ] {
+        let each = bytes_with_all_held(&mut pipeline, &vec![patch(operations); 100]);
+        assert!(each < 8 * 1024, "{each} bytes for {operations}");
+    }
+
+    let members: Vec<String> = (0..10_000).map(|at| format!(r#""key {at}":"value {at}""#)).collect();
+    let start = format!(r#"{{"type":"TEXT_MESSAGE_START","messageId":"m","metadata":{{{}}}}}"#, members.join(","));
+    let one = |at: usize| {
+        format!(r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"x","metadata":{{"key {}":{at}}}}}"#, at * 7)
+    };
+    feed(&mut pipeline, [&start]);
+    let events: Vec<String> = (0..1_000).map(one).collect();
+    let each = bytes_with_all_held(&mut pipeline, &events);
+    println!("{each} bytes for a key of metadata of 10 000");
+    assert!(each < 8 * 1024, "{each} bytes for a key of metadata of 10 000");
+
+    // What copies could make of 1 MB in one event of 50 kB, of the state and of each activity.
+    let long = "k".repeat(1_000_000);
+    let copies: Vec<String> = (0..1_000)
+        .map(|at| format!(r#"{{"op":"copy","from":"/o","path":"/{at}"}},{{"op":"add","path":"/{at}/x","value":1}}"#))
+        .collect();
+    let copies = copies.join(",");
+    let region = Region::new(ALLOCATOR);
+    let mut pipeline = Pipeline::new();
+    feed(&mut pipeline, [&RUN_STARTED.to_owned()]);
+    for id in 0..20 {
+        let (activity, content) =
+            (format!(r#""messageId":"{id}","activityType":"t""#), format!(r#"{{"o":{{"{long}":0}}}}"#));
+        feed(
+            &mut pipeline,
+            [
+                &format!(r#"{{"type":"ACTIVITY_SNAPSHOT",{activity},"content":{content}}}"#),
+                &format!(r#"{{"type":"ACTIVITY_DELTA",{activity},"patch":[{copies}]}}"#),
+            ],
+        );
+    }
+    let change = region.change();
+    let live = change.bytes_allocated - change.bytes_deallocated;
+    println!("{live} bytes live");
+    assert!(live < 2 * Limits::DEFAULT_MAX_DOCUMENT_BYTES, "{live} bytes live after patches that copy");
 }
