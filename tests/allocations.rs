@@ -133,7 +133,6 @@ fn documents_cost_what_changes() {
         |at: usize| patch(&format!(r#"{{"op":"replace","path":"/rows/{}/title","value":"new {at}"}}"#, at * 7));
     let events: Vec<String> = (0..1_000).map(replace).collect();
     let each = bytes_with_all_held(&mut pipeline, &events);
-    println!("{each} bytes for a patch of a state of {} bytes", state.len());
     assert!(each < 8 * 1024, "{each} bytes for a patch of a state of {} bytes", state.len());
     for operations in [
         r#"{"op":"copy","from":"/rows","path":"/o/c"},{"op":"remove","path":"/o/c"}"#,
@@ -153,7 +152,6 @@ fn documents_cost_what_changes() {
     feed(&mut pipeline, [&start]);
     let events: Vec<String> = (0..1_000).map(one).collect();
     let each = bytes_with_all_held(&mut pipeline, &events);
-    println!("{each} bytes for a key of metadata of 10 000");
     assert!(each < 8 * 1024, "{each} bytes for a key of metadata of 10 000");
 
     // What copies could make of 1 MB in one event of 50 kB, of the state and of each activity.
@@ -178,6 +176,5 @@ fn documents_cost_what_changes() {
     }
     let change = region.change();
     let live = change.bytes_allocated - change.bytes_deallocated;
-    println!("{live} bytes live");
     assert!(live < 2 * Limits::DEFAULT_MAX_DOCUMENT_BYTES, "{live} bytes live after patches that copy");
 }
