@@ -99,7 +99,7 @@ fn checksum(snapshot: &Snapshot) -> Checksum {
         texts: Some(hash(&texts)),
         calls: Some(hash(&calls)),
         thoughts: Some(hash(&thoughts)),
-        state: Some(hash_value(snapshot.state())),
+        state: Some(hash_value(&snapshot.state().to_value())),
     }
 }
 

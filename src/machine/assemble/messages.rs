@@ -204,12 +204,16 @@ impl Assembler {
     }
 
     pub(super) fn encrypt(&mut self, event: &ReasoningEncryptedValueEvent, warnings: &mut Warnings) -> Change {
-        let value: Arc<str> = event.encrypted_value.clone();
-        let changed = match event.subtype {
+        let mut differs = false;
+        let mut store = |slot: &mut Option<Arc<str>>| {
+            differs = slot.as_deref() != Some(&*event.encrypted_value);
+            *slot = Some(event.encrypted_value.clone());
+        };
+        let found = match event.subtype {
             ReasoningEncryptedValueSubtype::ToolCall => {
                 let id = ToolCallId::from_id(event.entity_id.id().clone());
                 self.call_place(&id).and_then(|place| {
-                    self.call_mut(place.message, place.call)?.encrypted_value = Some(value);
+                    store(&mut self.call_mut(place.message, place.call)?.encrypted_value);
                     Some(place.message)
                 })
             }
@@ -217,12 +221,12 @@ impl Assembler {
                 let target = self.held_text(&event.entity_id).or_else(|| self.held_reasoning(&event.entity_id));
                 target.filter(|key| {
                     let slot = self.entry_mut(*key).and_then(|entry| entry.message.encrypted_value_mut());
-                    slot.map(|slot| *slot = Some(value)).is_some()
+                    slot.map(&mut store).is_some()
                 })
             }
         };
-        match changed {
-            Some(key) => Change { messages: MessageChange::one(key), ..Change::default() },
+        match found {
+            Some(key) => one_message(differs.then_some(key)),
             None => {
                 let id = excerpt(event.entity_id.as_str());
                 warnings.add(
