@@ -119,6 +119,9 @@ is! {
     Snapshot: Send, Sync, Unpin, Debug, Clone, PartialEq, Default;
     Update: Send, Sync, Unpin, Debug, Clone;
     Changed: Send, Sync, Unpin, Debug, Clone;
+    ag_ui_stream::snapshot::Document: Send, Sync, Unpin, Debug, Clone, PartialEq, Default, std::fmt::Display;
+    ag_ui_stream::snapshot::Array: Send, Sync, Unpin, Debug, Clone, PartialEq, Default;
+    ag_ui_stream::snapshot::Object: Send, Sync, Unpin, Debug, Clone, PartialEq, Default;
 
     Enforcer: Send, Sync, Unpin, Debug, Default;
     Expander: Send, Sync, Unpin, Debug, Default;

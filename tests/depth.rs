@@ -149,7 +149,7 @@ fn a6_a_patch_nests_no_deeper_than_an_event_could() {
                 {"op": "copy", "from": path, "path": format!("{path}2")},
                 {"op": "remove", "path": path},
             ]);
-            pipeline.push(&state_patch(patch)).unwrap();
+            pipeline.push(state_patch(patch)).unwrap();
             assert_eq!(pipeline.snapshot().state().pointer(&format!("{path}2")), Some(&json!(1).into()));
         }
     });
