@@ -5,7 +5,7 @@ use crate::rule::Rule;
 /// A warning.
 #[cfg(feature = "tracing")]
 pub(crate) fn warn(rule: Rule, event: u64, event_type: &str, path: &str, message: &str) {
-    tracing::warn!(target: "ag_ui_stream", rule = rule.code(), event, event_type, path, "{message}");
+    tracing::warn!(target: "ag_ui_stream", rule = rule.as_str(), event, event_type, path, "{message}");
 }
 
 #[cfg(not(feature = "tracing"))]

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use ag_ui_stream::event::{MessagesSnapshotEvent, RunFinishedEvent, RunFinishedOutcome, TextMessageStartEvent};
 use ag_ui_stream::id::{MessageId, SubagentRunId, ToolCallId};
-use ag_ui_stream::machine::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Recovery, Verifier};
+use ag_ui_stream::machine::{Assembler, Cut, Enforcer, Expander, Machine, Recovery, Upgrader, Verifier};
 use ag_ui_stream::snapshot::{ItemStatus, Run, Snapshot, Text, Update};
 use ag_ui_stream::{Error, Event, EventType, Item, Message, Rule, Warning};
 use serde::Serialize;
@@ -121,7 +121,7 @@ pub(crate) fn explain(name: &str) -> Option<String> {
         let page = page.map(|page| format!("\n{page}\n")).unwrap_or_default();
         format!("{title}\n\n{}\n{page}", lines.join("\n"))
     };
-    if let Some(rule) = Rule::from_code(name) {
+    if let Some(rule) = Rule::from_id(name) {
         let title = format!("{rule}: {}", rule.title());
         return Some(wrapped(title, rule.explanation(), Some(crate::diagnostic::page(rule))));
     }
@@ -482,7 +482,7 @@ pub(crate) struct Linter<'a> {
     report: Report,
     violations: Spool,
     lints_found: Spool,
-    compat: Option<Compat>,
+    compat: Option<Upgrader>,
     enforcer: Enforcer,
     expander: Expander,
     verifier: Verifier,
@@ -514,10 +514,10 @@ impl<'a> Linter<'a> {
             report: Report::new(),
             violations: Spool::new(),
             lints_found: Spool::new(),
-            compat: settings.compat.then(Compat::new),
+            compat: settings.compat.then(Upgrader::new),
             enforcer: Enforcer::new(),
             expander: Expander::new(),
-            verifier: Verifier::new().with_strictness(settings.strictness),
+            verifier: Verifier::new().with_id_checks(settings.strictness),
             lints: Lints::new(assembler.snapshot().clone()),
             assembler,
             lines: Lines::default(),
@@ -573,7 +573,7 @@ impl<'a> Linter<'a> {
             Err(_) => compat.push(frame.bytes),
         };
         self.judge(pushed, frame)?;
-        while let Some(raw) = self.compat.as_mut().and_then(Compat::pop) {
+        while let Some(raw) = self.compat.as_mut().and_then(Upgrader::pop) {
             let pushed = self.enforcer.push(raw);
             self.enforced(pushed, frame)?;
         }
@@ -645,7 +645,7 @@ impl<'a> Linter<'a> {
         if self.json {
             self.violations.push(&ErrorReport::new(&error, line))?;
         } else {
-            let code = error.rule().map_or("limit", Rule::code);
+            let code = error.rule().map_or("limit", Rule::as_str);
             // A message whose START was rejected has as many faults as it has deltas.
             let what = match &error {
                 Error::Violation(fault) => match &fault.subject {
@@ -685,7 +685,7 @@ impl<'a> Linter<'a> {
             return self.report.warnings.push(&WarningReport::new(warning));
         }
         let what = format!("{} {}", warning.event_type, without_indices(&warning.path));
-        if self.repeats.is_new(Level::Warning, warning.rule.code(), what.trim(), warning.event) {
+        if self.repeats.is_new(Level::Warning, warning.rule.as_str(), what.trim(), warning.event) {
             let diagnostic =
                 Diagnostic::of_warning(warning, self.lines.of(warning.event), self.text_of(warning.event, frame));
             self.show(&diagnostic);

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::AbortHandle;
 use crate::combinator::Idle;
 use crate::error::Error;
-use crate::machine::Downgrade;
+use crate::machine::Downgrader;
 use crate::raw::RawItem;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
@@ -64,7 +64,7 @@ pin_project! {
         events: Option<S>,
         // What there was to say about the input.
         of_input: vec::IntoIter<Warning>,
-        peer: Downgrade,
+        peer: Downgrader,
         idle: Idle,
         deadline: Option<(Pin<Box<Sleep>>, Duration)>,
         abort: AbortHandle,
@@ -82,7 +82,7 @@ impl<S> Guarded<S> {
         Self {
             events: Some(events),
             of_input: Vec::new().into_iter(),
-            peer: Downgrade::new(ProtocolVersion::CURRENT),
+            peer: Downgrader::new(ProtocolVersion::CURRENT),
             idle: Idle::new(no_event),
             deadline: deadline.map(|(until, limit)| (Box::pin(sleep_until(until)), limit)),
             aborted: Box::pin(abort.clone().aborted()),
@@ -91,7 +91,7 @@ impl<S> Guarded<S> {
     }
 
     /// The same from a server of this version, behind these warnings.
-    pub(super) fn with_peer(self, peer: Downgrade, of_input: Vec<Warning>) -> Self {
+    pub(super) fn with_peer(self, peer: Downgrader, of_input: Vec<Warning>) -> Self {
         Self { of_input: of_input.into_iter(), peer, ..self }
     }
 

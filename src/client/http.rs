@@ -16,7 +16,7 @@ use super::headers::Headers;
 use super::{AbortHandle, HttpError, HttpEvents, HttpOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
 use crate::codec::Format;
-use crate::machine::Downgrade;
+use crate::machine::Downgrader;
 use crate::outgoing::Outgoing;
 use crate::run_input::RunAgentInput;
 use crate::version::ProtocolVersion;
@@ -121,7 +121,7 @@ impl HttpAgent {
                 request.send().await.map_err(HttpError::of_request)
             });
             let events = HttpEvents::open(response.await?, &self.options, deadline, abort.clone()).await?;
-            Ok(events.with_peer(Downgrade::new(self.outgoing.peer()).with_limits(self.options.limits), warnings))
+            Ok(events.with_peer(Downgrader::new(self.outgoing.peer()).with_limits(self.options.limits), warnings))
         };
         let run = within(self.options.deadline, HttpError::Deadline, run);
         unless_aborted(abort.clone(), run).await
@@ -231,7 +231,7 @@ impl HttpAgentBuilder {
 
     /// Talks to a server that speaks this version of the protocol at most: what it cannot receive is
     /// not sent ([`Outgoing::max_protocol_version`]), and what it cannot say is not given
-    /// ([`Downgrade`]), with warnings among the events.
+    /// ([`Downgrader`]), with warnings among the events.
     pub fn max_protocol_version(self, peer: ProtocolVersion) -> Self {
         Self { outgoing: self.outgoing.max_protocol_version(peer), ..self }
     }

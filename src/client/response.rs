@@ -19,7 +19,7 @@ use crate::codec::{Decoder, Format, SseDecoder};
 use crate::combinator::{Decode, Idle};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::machine::Downgrade;
+use crate::machine::Downgrader;
 use crate::raw::RawItem;
 use crate::warning::Warning;
 
@@ -208,7 +208,7 @@ impl HttpEvents {
     }
 
     /// The same from a server that speaks this version at most, behind these warnings.
-    pub(super) fn with_peer(self, peer: Downgrade, warnings: Vec<Warning>) -> Self {
+    pub(super) fn with_peer(self, peer: Downgrader, warnings: Vec<Warning>) -> Self {
         Self { events: self.events.with_peer(peer, warnings), ..self }
     }
 }

@@ -124,7 +124,6 @@ macro_rules! shell {
 mod assemble;
 #[cfg(feature = "__codec")]
 mod bytes;
-mod compat;
 #[cfg(feature = "__format")]
 mod decode;
 #[cfg(feature = "__format")]
@@ -149,6 +148,7 @@ mod through;
 #[cfg(feature = "__codec")]
 mod to_json;
 mod updates;
+mod upgrade;
 mod verify;
 
 pub use assemble::Assemble;
@@ -156,7 +156,6 @@ pub use assemble::Assemble;
 pub use bytes::ByteStreamExt;
 #[cfg(feature = "__codec")]
 pub use bytes::EncodeStreamExt;
-pub use compat::Compat;
 #[cfg(feature = "__format")]
 pub use decode::Decode;
 #[cfg(feature = "__format")]
@@ -179,6 +178,7 @@ pub use through::Through;
 #[cfg(feature = "__codec")]
 pub use to_json::ToJson;
 pub use updates::Updates;
+pub use upgrade::Upgrade;
 pub use verify::Verify;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]

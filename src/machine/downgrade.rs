@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Machine;
-use super::compat::{Members, get_mut, has_escaped_letters, remove, string};
+use super::upgrade::{Members, get_mut, has_escaped_letters, remove, string};
 use crate::error::Error;
 use crate::json::node::Node;
 use crate::limits::Limits;
@@ -14,7 +14,7 @@ use crate::version::ProtocolVersion;
 use crate::warning::Warning;
 
 /// Holds a producer to the version of the protocol that it is known to speak: takes raw events, gives
-/// raw events without what came after that version, for [`compat`](crate::machine::Compat) or any
+/// raw events without what came after that version, for an [`Upgrader`](crate::machine::Upgrader) or any
 /// later stage.
 ///
 /// Up to [0.0.57](ProtocolVersion::LAST_WITHOUT_SUBAGENTS) there are no subagents: their events are
@@ -31,10 +31,10 @@ use crate::warning::Warning;
 ///
 /// # Examples
 /// ```
-/// use ag_ui_stream::machine::Downgrade;
+/// use ag_ui_stream::machine::Downgrader;
 /// use ag_ui_stream::{Raw, RawItem, Rule};
 ///
-/// let mut downgrade = Downgrade::new("0.0.57".parse()?);
+/// let mut downgrade = Downgrader::new("0.0.57".parse()?);
 /// downgrade.push(r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}"#)?;
 /// downgrade.push(r#"{"type":"STEP_STARTED","stepName":"one","subagentRunId":"s"}"#)?;
 ///
@@ -45,7 +45,7 @@ use crate::warning::Warning;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Downgrade {
+pub struct Downgrader {
     peer: ProtocolVersion,
     limits: Limits,
     /// The index of the next event, where it has none of its own.
@@ -61,7 +61,7 @@ enum Verdict {
     Dropped(String),
 }
 
-impl Downgrade {
+impl Downgrader {
     /// One for a producer of this version, with the default [`Limits`].
     #[must_use]
     pub fn new(peer: ProtocolVersion) -> Self {
@@ -170,7 +170,7 @@ fn remove_tags(members: &mut Members<'_>, list: &str) -> bool {
     })
 }
 
-impl<R: RawEvent> Machine<R> for Downgrade {
+impl<R: RawEvent> Machine<R> for Downgrader {
     type Output = RawItem;
 
     fn push(&mut self, input: R) -> Result<(), Error> {

@@ -24,7 +24,6 @@ use crate::raw::{RawEvent, RawItem};
 use crate::snapshot::Update;
 
 mod assemble;
-mod compat;
 mod downgrade;
 mod enforce;
 mod expand;
@@ -33,17 +32,18 @@ mod open;
 mod patch;
 mod pipeline;
 mod table;
+mod upgrade;
 mod verify;
 
 pub use crate::item::Indexed;
 pub use assemble::Assembler;
-pub use compat::Compat;
-pub(crate) use compat::upgrade_input;
-pub use downgrade::Downgrade;
+pub use downgrade::Downgrader;
 pub use enforce::Enforcer;
 pub use expand::Expander;
 pub use pipeline::{EventPipeline, Pipeline, PipelineBuilder};
-pub use verify::{Recovery, Strictness, Verifier};
+pub use upgrade::Upgrader;
+pub(crate) use upgrade::upgrade_input;
+pub use verify::{IdChecks, Recovery, Verifier};
 
 /// A stage: inputs are pushed, outputs are popped.
 pub trait Machine<I> {
@@ -121,8 +121,8 @@ macro_rules! inherent {
 }
 
 inherent! {
-    Compat: RawEvent as &str => RawItem;
-    Downgrade: RawEvent as &str => RawItem;
+    Upgrader: RawEvent as &str => RawItem;
+    Downgrader: RawEvent as &str => RawItem;
     Enforcer: RawEvent as &str => Item;
     Expander: Into<Item> as Item => Item;
     Verifier: Into<Item> as Item => Item;

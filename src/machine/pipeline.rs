@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::compat::{may_be_retired, needs_translation};
 use super::items::Place;
-use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
+use super::upgrade::{may_be_retired, needs_translation};
+use super::{Assembler, Cut, Enforcer, Expander, IdChecks, Machine, Upgrader, Verifier};
 use crate::error::Error;
 use crate::event::EventType;
 use crate::event::fast::{Fields, TextContent};
@@ -24,12 +24,12 @@ use crate::warning::Warning;
 /// How a pipeline is made, where the defaults will not do.
 ///
 /// ```
-/// use ag_ui_stream::machine::{Pipeline, Strictness};
+/// use ag_ui_stream::machine::{Pipeline, IdChecks};
 /// use ag_ui_stream::id::SequentialIds;
 /// use ag_ui_stream::Limits;
 ///
 /// let pipeline = Pipeline::builder()
-///     .strictness(Strictness::Strict)
+///     .id_checks(IdChecks::Reject)
 ///     .limits(Limits { max_depth: 64, ..Limits::default() })
 ///     .ids(SequentialIds::new("id-"))
 ///     .build();
@@ -39,8 +39,8 @@ use crate::warning::Warning;
 #[must_use = "a builder does nothing until it builds"]
 pub struct PipelineBuilder {
     limits: Limits,
-    strictness: Strictness,
-    compat: Option<Compat>,
+    id_checks: IdChecks,
+    upgrader: Option<Upgrader>,
     messages: Vec<Message>,
     state: Option<Value>,
 }
@@ -49,8 +49,8 @@ impl Default for PipelineBuilder {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
-            strictness: Strictness::default(),
-            compat: Some(Compat::default()),
+            id_checks: IdChecks::default(),
+            upgrader: Some(Upgrader::default()),
             messages: Vec::new(),
             state: None,
         }
@@ -65,22 +65,22 @@ impl PipelineBuilder {
     }
 
     /// What becomes of breaches of rule R10.
-    pub fn strictness(mut self, strictness: Strictness) -> Self {
-        self.strictness = strictness;
+    pub fn id_checks(mut self, id_checks: IdChecks) -> Self {
+        self.id_checks = id_checks;
         self
     }
 
     /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
     /// there, even where it was left out before.
     pub fn ids(mut self, ids: impl IdGenerator + 'static) -> Self {
-        self.compat = Some(Compat::new().with_ids(ids));
+        self.upgrader = Some(Upgrader::new().with_ids(ids));
         self
     }
 
     /// Leaves out the compatibility boundary (rules B1 to B3): retired shapes are then unknown or
     /// malformed.
-    pub fn without_compat(mut self) -> Self {
-        self.compat = None;
+    pub fn without_upgrade(mut self) -> Self {
+        self.upgrader = None;
         self
     }
 
@@ -133,7 +133,7 @@ impl PipelineBuilder {
     }
 
     fn into_parts(self) -> (Intake, Vec<Message>, Option<Value>) {
-        let mut intake = Intake::new(self.limits, self.strictness, self.compat);
+        let mut intake = Intake::new(self.limits, self.id_checks, self.upgrader);
         if !self.messages.is_empty() {
             intake.verifier.expect_history();
         }
@@ -176,7 +176,7 @@ impl Sink for Assembler {
 /// The stages up to verification.
 #[derive(Debug)]
 struct Intake {
-    compat: Option<Compat>,
+    upgrader: Option<Upgrader>,
     enforcer: Enforcer,
     expander: Expander,
     verifier: Verifier,
@@ -184,12 +184,12 @@ struct Intake {
 }
 
 impl Intake {
-    fn new(limits: Limits, strictness: Strictness, compat: Option<Compat>) -> Self {
+    fn new(limits: Limits, id_checks: IdChecks, upgrader: Option<Upgrader>) -> Self {
         Self {
-            compat: compat.map(|compat| compat.with_limits(limits)),
+            upgrader: upgrader.map(|upgrader| upgrader.with_limits(limits)),
             enforcer: Enforcer::new().with_limits(limits),
             expander: Expander::new(),
-            verifier: Verifier::new().with_strictness(strictness),
+            verifier: Verifier::new().with_id_checks(id_checks),
             warnings: Vec::new(),
         }
     }
@@ -212,7 +212,7 @@ impl Intake {
             (Body::Text(text), Some(index)) => self.translate(Raw::Text(text.to_owned()), index, sink),
             (Body::Bytes(bytes), Some(index)) => self.translate(Raw::Bytes(bytes.to_vec()), index, sink),
             (Body::Value(value), index) => {
-                if self.compat.is_some() && may_be_retired(value) {
+                if self.upgrader.is_some() && may_be_retired(value) {
                     let index = index.unwrap_or(self.enforcer.event_count());
                     return self.translate(Raw::Value(value.clone()), index, sink);
                 }
@@ -265,16 +265,16 @@ impl Intake {
             let index = self.enforcer.count();
             return self.accept(Indexed::new(event, index), sink);
         }
-        if self.compat.is_some() && needs_translation(text) {
+        if self.upgrader.is_some() && needs_translation(text) {
             return self.translate(Raw::Text(text.to_owned()), self.enforcer.event_count(), sink);
         }
         self.enforce(text, sink)
     }
 
     fn translate(&mut self, raw: Raw, index: u64, sink: &mut impl Sink) -> Result<(), Error> {
-        let Some(compat) = &mut self.compat else { return self.enforce(RawItem::Event { raw, index }, sink) };
-        compat.push(RawItem::Event { raw, index })?;
-        while let Some(item) = self.compat.as_mut().and_then(Compat::pop) {
+        let Some(upgrader) = &mut self.upgrader else { return self.enforce(RawItem::Event { raw, index }, sink) };
+        upgrader.push(RawItem::Event { raw, index })?;
+        while let Some(item) = self.upgrader.as_mut().and_then(Upgrader::pop) {
             self.enforce(item, sink)?;
         }
         Ok(())

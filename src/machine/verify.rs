@@ -35,28 +35,28 @@ use crate::warning::Warning;
 ///
 /// The rule has four clauses, and each names its field by the path of the warning:
 ///
-/// | the breach | lenient | strict |
+/// | the breach | `Warn` | `Reject` |
 /// |---|---|---|
 /// | `RUN_FINISHED.runId` is not that of its `RUN_STARTED` | warns at `/runId` | fatal |
 /// | `RUN_FINISHED.threadId` is not that of its `RUN_STARTED` | warns at `/threadId` | fatal |
 /// | `RUN_STARTED.threadId` is not that of the first run on the stream | warns at `/threadId` | fatal |
 /// | two interrupts of an outcome have one id | warns at `/outcome/interrupts/1/id` | fatal |
 ///
-/// Nothing else depends on it: what is fatal when lenient is fatal under the same rule when strict.
+/// Nothing else depends on it: what is fatal with `Warn` is fatal under the same rule with `Reject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Strictness {
+pub enum IdChecks {
     /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
     #[default]
-    Lenient,
+    Warn,
     /// A [`Violation`], as the draft after 1.0 has it.
-    Strict,
+    Reject,
 }
 
 /// Holds events to the order that the protocol prescribes: the R, S and O rules.
 ///
 /// In: expanded events and warnings, anything that turns into an [`Item`]. Out, one for one and in
-/// order: the same items. Before an event its own warnings come: rule R10 (see [`Strictness`]), and
+/// order: the same items. Before an event its own warnings come: rule R10 (see [`IdChecks`]), and
 /// R11 for a `protocolVersion` that is newer than [`PROTOCOL_VERSION`] or not MAJOR.MINOR.
 ///
 /// An event that middleware added, and which has no index, is counted behind those before it.
@@ -100,7 +100,7 @@ pub enum Strictness {
 /// ```
 #[derive(Debug, Default)]
 pub struct Verifier {
-    strictness: Strictness,
+    id_checks: IdChecks,
     phase: Phase,
     /// The thread of the first run, and the event that named it (R10).
     thread: Option<(ThreadId, u64)>,
@@ -165,23 +165,23 @@ impl Run {
 }
 
 impl Verifier {
-    /// A verifier that is [`Lenient`](Strictness::Lenient).
+    /// A verifier that [warns](IdChecks::Warn) of ids that break rule R10.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, but as strict as said.
+    /// The same, but with ids checked as said.
     #[must_use]
-    pub fn with_strictness(mut self, strictness: Strictness) -> Self {
-        self.strictness = strictness;
+    pub fn with_id_checks(mut self, id_checks: IdChecks) -> Self {
+        self.id_checks = id_checks;
         self
     }
 
-    /// How strict it is.
+    /// What becomes of ids that break rule R10.
     #[must_use]
-    pub fn strictness(&self) -> Strictness {
-        self.strictness
+    pub fn id_checks(&self) -> IdChecks {
+        self.id_checks
     }
 
     /// The run that is active: begun, and neither finished nor failed.
@@ -268,9 +268,9 @@ impl Verifier {
     /// `None` where nothing can be done: there is no error, or it is that of
     /// [`finish`](Machine::finish).
     ///
-    /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, when
-    ///   strict, R10. The run begins or ends, for else everything behind it would be judged within
-    ///   the wrong run. What was open is abandoned.
+    /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, with
+    ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, for else everything after it would
+    ///   be judged within the wrong run. What was open is abandoned.
     /// - [`Skipped`](Recovery::Skipped): any other event. The verifier is where it was before.
     ///
     /// ```
@@ -395,7 +395,7 @@ impl Verifier {
                     found: format!("thread {}", quoted(event.thread_id.as_str())),
                     path: "/threadId".to_owned(),
                 };
-                self.strictness.judge(breach, place, warnings)?;
+                self.id_checks.judge(breach, place, warnings)?;
             }
         }
         warnings.extend(event.protocol_version.as_deref().and_then(|declared| judge_version(declared, place)));
@@ -448,7 +448,7 @@ impl Verifier {
                 found: format!("thread {}", quoted(event.thread_id.as_str())),
                 path: "/threadId".to_owned(),
             };
-            self.strictness.judge(breach, place, warnings)?;
+            self.id_checks.judge(breach, place, warnings)?;
         }
         if event.run_id != run.id {
             let breach = Breach {
@@ -458,7 +458,7 @@ impl Verifier {
                 found: format!("run {}", quoted(event.run_id.as_str())),
                 path: "/runId".to_owned(),
             };
-            self.strictness.judge(breach, place, warnings)?;
+            self.id_checks.judge(breach, place, warnings)?;
         }
         if let Some(RunFinishedOutcome::Interrupt(outcome)) = &event.outcome {
             let mut firsts: IdMap<&InterruptId, usize> = IdMap::default();
@@ -475,7 +475,7 @@ impl Verifier {
                         ),
                         path: format!("/outcome/interrupts/{at}/id"),
                     };
-                    self.strictness.judge(breach, place, warnings)?;
+                    self.id_checks.judge(breach, place, warnings)?;
                 }
             }
         }
@@ -504,16 +504,16 @@ struct Breach {
     path: String,
 }
 
-impl Strictness {
+impl IdChecks {
     fn judge(self, breach: Breach, place: Place, warnings: &mut Vec<Warning>) -> Result<(), Error> {
         let Breach { subject, history, expected, found, path } = breach;
         match self {
-            Strictness::Lenient => {
+            IdChecks::Warn => {
                 let message = format!("expected {expected}, found {found}");
                 warnings.push(Warning::new(Rule::R10, place.index, place.sent_as.as_str(), path, message));
                 Ok(())
             }
-            Strictness::Strict => Err(Violation::new(Rule::R10, place.index, place.sent_as, expected, found)
+            IdChecks::Reject => Err(Violation::new(Rule::R10, place.index, place.sent_as, expected, found)
                 .about(subject, history)
                 .into()),
         }

@@ -23,7 +23,7 @@ use crate::client::body::body_of;
 use crate::client::guard::{unless_aborted, until, within};
 use crate::client::headers::Headers;
 use crate::codec::MessageDecoder;
-use crate::machine::Downgrade;
+use crate::machine::Downgrader;
 use crate::outgoing::Outgoing;
 use crate::run_input::RunAgentInput;
 use crate::version::ProtocolVersion;
@@ -126,7 +126,7 @@ impl WebSocketAgent {
             })
             .await?;
             let events = WebSocketEvents::open(socket, &self.options, deadline, abort.clone());
-            Ok(events.with_peer(Downgrade::new(self.outgoing.peer()).with_limits(self.options.limits), warnings))
+            Ok(events.with_peer(Downgrader::new(self.outgoing.peer()).with_limits(self.options.limits), warnings))
         };
         let run = within(self.options.deadline, WebSocketError::Deadline, run);
         unless_aborted(abort.clone(), run).await
@@ -249,7 +249,7 @@ impl WebSocketAgentBuilder {
 
     /// Talks to a server that speaks this version of the protocol at most: what it cannot receive is
     /// not sent ([`Outgoing::max_protocol_version`]), and what it cannot say is not given
-    /// ([`Downgrade`]), with warnings among the events.
+    /// ([`Downgrader`]), with warnings among the events.
     pub fn max_protocol_version(self, peer: ProtocolVersion) -> Self {
         Self { outgoing: self.outgoing.max_protocol_version(peer), ..self }
     }

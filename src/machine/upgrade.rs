@@ -42,20 +42,20 @@ use crate::warning::Warning;
 ///
 /// # Examples
 /// ```
-/// use ag_ui_stream::machine::Compat;
+/// use ag_ui_stream::machine::Upgrader;
 /// use ag_ui_stream::id::SequentialIds;
 /// use ag_ui_stream::{Raw, RawItem, Rule};
 ///
-/// let mut compat = Compat::new().with_ids(SequentialIds::new("thought-"));
-/// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#)?;
+/// let mut upgrader = Upgrader::new().with_ids(SequentialIds::new("thought-"));
+/// upgrader.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#)?;
 ///
-/// let Some(RawItem::Warning(warning)) = compat.pop() else { panic!() };
+/// let Some(RawItem::Warning(warning)) = upgrader.pop() else { panic!() };
 /// assert_eq!(warning.rule, Rule::B1);
-/// let Some(RawItem::Event { raw: Raw::Text(text), index: 0 }) = compat.pop() else { panic!() };
+/// let Some(RawItem::Event { raw: Raw::Text(text), index: 0 }) = upgrader.pop() else { panic!() };
 /// assert_eq!(text, r#"{"type":"REASONING_MESSAGE_START","messageId":"thought-1","role":"reasoning"}"#);
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
-pub struct Compat {
+pub struct Upgrader {
     ids: Box<dyn IdGenerator>,
     limits: Limits,
     /// The index of the next event, where it has none of its own.
@@ -66,7 +66,7 @@ pub struct Compat {
     ready: VecDeque<RawItem>,
 }
 
-impl Compat {
+impl Upgrader {
     /// A boundary with [`RandomIds`].
     #[must_use]
     pub fn new() -> Self {
@@ -195,15 +195,15 @@ impl Compat {
     }
 }
 
-impl Default for Compat {
+impl Default for Upgrader {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Compat {
+impl fmt::Debug for Upgrader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compat")
+        f.debug_struct("Upgrader")
             .field("limits", &self.limits)
             .field("next", &self.next)
             .field("span", &self.span)
@@ -213,7 +213,7 @@ impl fmt::Debug for Compat {
     }
 }
 
-impl<R: RawEvent> Machine<R> for Compat {
+impl<R: RawEvent> Machine<R> for Upgrader {
     type Output = RawItem;
 
     fn push(&mut self, input: R) -> Result<(), Error> {
@@ -546,9 +546,9 @@ mod tests {
     fn text_that_needs_nothing_is_moved_through() {
         let text = String::from(r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"null"}"#);
         let before = text.as_ptr();
-        let mut compat = Compat::new();
-        compat.push(text).unwrap();
-        let Some(RawItem::Event { raw: Raw::Text(text), .. }) = compat.pop() else { panic!("the text") };
+        let mut upgrader = Upgrader::new();
+        upgrader.push(text).unwrap();
+        let Some(RawItem::Event { raw: Raw::Text(text), .. }) = upgrader.pop() else { panic!("the text") };
         assert_eq!(text.as_ptr(), before);
     }
 }
