@@ -11,6 +11,15 @@ pub(crate) fn warn(rule: Rule, event: u64, event_type: &str, path: &str, message
 #[cfg(not(feature = "tracing"))]
 pub(crate) fn warn(_: Rule, _: u64, _: &str, _: &str, _: &str) {}
 
+/// What ended a stream, and the state of the stage that it met.
+#[cfg(feature = "tracing")]
+pub(crate) fn rejected(error: &dyn core::fmt::Display, state: &dyn core::fmt::Display) {
+    tracing::debug!(target: "ag_ui_stream", %state, "rejected: {error}");
+}
+
+#[cfg(not(feature = "tracing"))]
+pub(crate) fn rejected(_: &dyn core::fmt::Display, _: &dyn core::fmt::Display) {}
+
 /// A recording that broke off while its run goes on.
 #[cfg(all(feature = "tracing", feature = "record"))]
 pub(crate) fn recording_failed(error: &dyn core::fmt::Display) {

@@ -4,7 +4,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::{Enforcer, Expander, Upgrader, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, Machine, Push, Upgrader, Verifier};
 use ag_ui_stream::{Error, Event, Item, Limits, Raw, RawEvent, RawItem, Rule, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};

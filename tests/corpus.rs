@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::input::{Outgoing, ProtocolVersion};
-use ag_ui_stream::machine::{Downgrader, EventPipeline, IdChecks, Pipeline};
+use ag_ui_stream::machine::{Downgrader, EventPipeline, IdChecks, Machine, Pipeline, Push};
 use ag_ui_stream::snapshot::{RunOutcome, Snapshot};
 use ag_ui_stream::{Error, Event, EventType, Message, Rule, Warning};
 use serde::Deserialize;

@@ -5,7 +5,7 @@
 
 mod support;
 
-use ag_ui_stream::machine::{EventPipeline, Pipeline};
+use ag_ui_stream::machine::{EventPipeline, Machine, Pipeline, Push};
 use ag_ui_stream::{Error, Item, Limits};
 use proptest::prelude::*;
 use serde_json::json;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
-use ag_ui_stream::machine::{Enforcer, Expander, IdChecks, Recovery, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, IdChecks, Machine, Push, Recovery, Verifier};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule};
 use serde_json::{Value, json};
 

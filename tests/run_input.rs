@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use ag_ui_stream::id::MessageId;
 use ag_ui_stream::input::{Outgoing, ProtocolVersion};
-use ag_ui_stream::machine::Downgrader;
+use ag_ui_stream::machine::{Downgrader, Machine, Push};
 use ag_ui_stream::message::{Message, TextPart, UserMessage};
 use ag_ui_stream::{Error, Event, Raw, RawItem, Rule, RunAgentInput, Warning};
 use serde_json::{Value, json};

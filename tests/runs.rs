@@ -7,7 +7,7 @@ mod support;
 
 use ag_ui_stream::error::{History, Subject, SubjectKind, Truncated, TruncatedBy, Violation};
 use ag_ui_stream::input::PROTOCOL_VERSION;
-use ag_ui_stream::machine::{Enforcer, Expander, IdChecks, Pipeline, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, IdChecks, Machine, Pipeline, Push, Verifier};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule, Warning};
 use serde_json::{Value, json};
 use support::verified::*;

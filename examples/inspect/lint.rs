@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use ag_ui_stream::event::{MessagesSnapshotEvent, RunFinishedEvent, RunFinishedOutcome, TextMessageStartEvent};
 use ag_ui_stream::id::{MessageId, SubagentRunId, ToolCallId};
-use ag_ui_stream::machine::{Assembler, Cut, Enforcer, Expander, Machine, Recovery, Upgrader, Verifier};
+use ag_ui_stream::machine::{Assembler, Cut, Enforcer, Expander, Machine, Push, Recovery, Upgrader, Verifier};
 use ag_ui_stream::snapshot::{ItemStatus, Run, Snapshot, Text, Update};
 use ag_ui_stream::{Error, Event, EventType, Item, Message, Rule, Warning};
 use serde::Serialize;
@@ -545,7 +545,7 @@ impl<'a> Linter<'a> {
                 }
                 Err(unreadable) => {
                     let fault = Fault::of_input(unreadable, self.verifier.finish());
-                    Machine::<Item>::cut(&mut self.assembler, Cut::Truncated);
+                    self.assembler.cut(Cut::Truncated);
                     if let Fault::Stream { error, .. } = &fault {
                         self.counts[0] += 1;
                         self.violations.push(&ErrorReport::new(error, None))?;
@@ -608,7 +608,7 @@ impl<'a> Linter<'a> {
             let starts = matches!(item.event(), Some(Event::RunStarted(_)));
             if starts && self.assembler.snapshot().run().is_some_and(Run::is_running) {
                 // It began within another run, which ends here.
-                Machine::<Item>::cut(&mut self.assembler, Cut::Rejected);
+                self.assembler.cut(Cut::Rejected);
             }
             self.assembler.push(item).map_err(io::Error::other)?;
             self.assembled(frame)?;
@@ -749,7 +749,7 @@ impl<'a> Linter<'a> {
         self.expanded(&nowhere)?;
         self.judge(expanded, &nowhere)?;
         let finished = self.verifier.finish();
-        Machine::<Item>::finish(&mut self.assembler).map_err(io::Error::other)?;
+        self.assembler.finish().map_err(io::Error::other)?;
         self.assembled(&nowhere)?;
         let verdict = if partial { Err(cut_within_an_event(finished, self.lines.events())) } else { finished };
         self.judge(verdict, &nowhere)

@@ -3,7 +3,7 @@
 use std::io;
 
 use ag_ui_stream::error::{Truncated, TruncatedBy};
-use ag_ui_stream::machine::{EventPipeline, IdChecks, Pipeline, PipelineBuilder};
+use ag_ui_stream::machine::{EventPipeline, IdChecks, Machine, Pipeline, PipelineBuilder, Push};
 use ag_ui_stream::snapshot::Update;
 use ag_ui_stream::{Error, Event, Item, Limits, Message};
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::Ready;
 use crate::error::{Error, Malformed};
 use crate::limits::Limits;
-use crate::machine::Machine;
+use crate::machine::{Machine, Push};
 use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
 
@@ -90,9 +90,7 @@ impl MessageDecoder {
     }
 }
 
-impl<T: AsRef<str>, B: AsRef<[u8]>> Machine<Message<T, B>> for MessageDecoder {
-    type Output = RawItem;
-
+impl<T: AsRef<str>, B: AsRef<[u8]>> Push<Message<T, B>> for MessageDecoder {
     fn push(&mut self, message: Message<T, B>) -> Result<(), Error> {
         if self.ended {
             return Ok(());
@@ -101,6 +99,10 @@ impl<T: AsRef<str>, B: AsRef<[u8]>> Machine<Message<T, B>> for MessageDecoder {
         self.ended = taken.is_err();
         taken
     }
+}
+
+impl Machine for MessageDecoder {
+    type Output = RawItem;
 
     fn pop(&mut self) -> Option<RawItem> {
         self.ready.pop()
@@ -154,7 +156,7 @@ mod tests {
             ("\"RUN_FINISHED\"", false),
             (r#"{"type":"RUN_ERROR","message":"no"}"#, true),
         ] {
-            Machine::push(&mut decoder, Message::<_, &[u8]>::Text(text)).unwrap();
+            Push::push(&mut decoder, Message::<_, &[u8]>::Text(text)).unwrap();
             assert_eq!(decoder.is_run_over(), is_over, "{text}");
         }
     }
@@ -171,7 +173,7 @@ mod tests {
         }
 
         fn push(decoder: &mut MessageDecoder, message: &[u8]) -> (usize, Result<(), Error>) {
-            let pushed = Machine::push(decoder, Message::<&str, _>::Binary(message));
+            let pushed = Push::push(decoder, Message::<&str, _>::Binary(message));
             let items = std::iter::from_fn(|| decoder.ready.pop()).count();
             (items, pushed)
         }

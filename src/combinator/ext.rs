@@ -8,7 +8,7 @@ use super::{
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{self, Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Verifier};
+use crate::machine::{self, Assembler, Enforcer, EventPipeline, Expander, Pipeline, Push, Verifier};
 use crate::raw::RawItem;
 use crate::snapshot::{Changed, Update};
 
@@ -604,7 +604,7 @@ pub trait EventStreamExt: Stream {
     ///
     /// # Examples
     /// ```
-    /// use ag_ui_stream::machine::Machine;
+    /// use ag_ui_stream::machine::{Machine, Push};
     /// use ag_ui_stream::{Error, Event, EventStreamExt, Item};
     /// use futures::{TryStreamExt, stream};
     ///
@@ -612,15 +612,17 @@ pub trait EventStreamExt: Stream {
     /// #[derive(Default)]
     /// struct Lines(String);
     ///
-    /// impl Machine<Item> for Lines {
-    ///     type Output = String;
-    ///
+    /// impl Push<Item> for Lines {
     ///     fn push(&mut self, item: Item) -> Result<(), Error> {
     ///         if let Some(Event::TextMessageContent(content)) = item.event() {
     ///             self.0.push_str(&content.delta);
     ///         }
     ///         Ok(())
     ///     }
+    /// }
+    ///
+    /// impl Machine for Lines {
+    ///     type Output = String;
     ///
     ///     fn pop(&mut self) -> Option<String> {
     ///         let end = self.0.find('\n')?;
@@ -648,7 +650,7 @@ pub trait EventStreamExt: Stream {
     where
         Self: Sized,
         Self::Item: ItemInput,
-        M: Machine<<Self::Item as ItemInput>::Item>,
+        M: Push<<Self::Item as ItemInput>::Item>,
     {
         giving::<M::Output, <Self::Item as ItemInput>::Error, _>(Through::new(self, machine))
     }

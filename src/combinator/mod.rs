@@ -37,9 +37,9 @@
 //!
 //! ```
 //! use ag_ui_stream::Error;
-//! use ag_ui_stream::machine::{Enforcer, Machine};
+//! use ag_ui_stream::machine::{Enforcer, Push};
 //!
-//! fn drive<I, M: Machine<I>>(
+//! fn drive<I, M: Push<I>>(
 //!     source: impl IntoIterator<Item = I>,
 //!     machine: &mut M,
 //!     mut give: impl FnMut(M::Output),

@@ -8,7 +8,7 @@ use super::writer::read_moment;
 use crate::codec::{ArrayDecoder, JsonLinesDecoder, SseDecoder};
 use crate::error::{Error, Truncated, TruncatedBy};
 use crate::limits::Limits;
-use crate::machine::Machine;
+use crate::machine::{Machine, Push};
 use crate::raw::{Raw, RawItem};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -98,12 +98,14 @@ impl RecordingDecoder {
     }
 }
 
-impl<B: AsRef<[u8]>> Machine<B> for RecordingDecoder {
-    type Output = Recorded;
-
+impl<B: AsRef<[u8]>> Push<B> for RecordingDecoder {
     fn push(&mut self, input: B) -> Result<(), Error> {
         Self::push(self, input.as_ref())
     }
+}
+
+impl Machine for RecordingDecoder {
+    type Output = Recorded;
 
     fn pop(&mut self) -> Option<Recorded> {
         self.ready.pop_front()
@@ -263,13 +265,13 @@ mod tests {
         let mut items = Vec::new();
         for piece in pieces {
             let pushed = decoder.push(piece);
-            items.extend(std::iter::from_fn(|| Machine::<&[u8]>::pop(&mut decoder)));
+            items.extend(std::iter::from_fn(|| Machine::pop(&mut decoder)));
             if let Err(error) = pushed {
                 return (items, Some(error));
             }
         }
         let finished = decoder.finish();
-        items.extend(std::iter::from_fn(|| Machine::<&[u8]>::pop(&mut decoder)));
+        items.extend(std::iter::from_fn(|| Machine::pop(&mut decoder)));
         (items, finished.err())
     }
 

@@ -1,7 +1,9 @@
 //! One stream of events through the whole pipeline, and through its stages one by one.
 
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::{Assembler, Enforcer, EventPipeline, Expander, Pipeline, Upgrader, Verifier};
+use ag_ui_stream::machine::{
+    Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Push, Upgrader, Verifier,
+};
 use ag_ui_stream::snapshot::{Snapshot, Update};
 use ag_ui_stream::{Error, Item};
 
