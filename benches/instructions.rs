@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::machine::{Machine, Pipeline, Push};
 
 #[path = "support/floor.rs"]
 mod floor;

@@ -11,7 +11,7 @@
 use std::hint::black_box;
 
 use ag_ui_stream::EventStreamExt;
-use ag_ui_stream::machine::{Enforcer, EventPipeline, Pipeline};
+use ag_ui_stream::machine::{Enforcer, EventPipeline, Machine, Pipeline, Push};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use futures::{StreamExt, TryStreamExt, stream};
 

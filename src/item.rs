@@ -3,10 +3,14 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
+use std::borrow::Cow;
+
+use crate::error::Violation;
 use crate::event::{Event, EventType};
+use crate::rule::Rule;
 use crate::warning::Warning;
 
-/// An event in its place in the input, or a warning; what every stage behind enforcement takes
+/// An event in its place in the input, or a warning; what every stage after enforcement takes
 /// and gives.
 ///
 /// Middleware between the stages can change, drop or add items: a plain [`Event`] turns into one
@@ -81,30 +85,25 @@ pub struct Indexed {
     /// The event.
     pub event: Event,
     /// The index in the input, plus one: a word, and none where it is absent.
-    place: Option<NonZeroU64>,
+    number: Option<NonZeroU64>,
     pub(crate) sent_as: Option<EventType>,
     pub(crate) halves: Halves,
 }
 
-fn place_of(index: u64) -> Option<NonZeroU64> {
+fn number(index: u64) -> Option<NonZeroU64> {
     NonZeroU64::new(index.wrapping_add(1))
 }
 
 impl Indexed {
     pub(crate) fn new(event: Event, index: u64) -> Self {
-        Self { sent_as: Some(event.event_type()), event, place: place_of(index), halves: Halves::default() }
-    }
-
-    /// An event that the input event at `index`, of type `sent_as`, gave rise to.
-    pub(crate) fn synthesized(event: Event, index: Option<u64>, sent_as: Option<EventType>) -> Self {
-        Self { event, place: index.and_then(place_of), sent_as, halves: Halves::default() }
+        Self { sent_as: Some(event.event_type()), event, number: number(index), halves: Halves::default() }
     }
 
     /// The index of the input event that this one comes from, counted from 0; `None` for an event
     /// that middleware added.
     #[must_use]
     pub fn index(&self) -> Option<u64> {
-        self.place.map(|place| place.get() - 1)
+        self.number.map(|number| number.get() - 1)
     }
 
     /// The type of the input event that this one comes from: a chunk's where expansion made it.
@@ -127,7 +126,82 @@ impl fmt::Debug for Indexed {
 
 impl From<Event> for Indexed {
     fn from(event: Event) -> Self {
-        Self { event, place: None, sent_as: None, halves: Halves::default() }
+        Self { event, number: None, sent_as: None, halves: Halves::default() }
+    }
+}
+
+/// The input event that a stage judges: as errors and warnings name it, and as what a stage makes of
+/// it is marked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Its index; for an event that middleware added, that of the input event that comes next.
+    pub(crate) index: u64,
+    /// Its type as it was sent: a chunk's where expansion made it.
+    pub(crate) sent_as: EventType,
+    /// Whether it has the index itself, or middleware added it.
+    is_indexed: bool,
+}
+
+impl Place {
+    #[inline(always)]
+    pub(crate) fn new(index: u64, sent_as: EventType) -> Self {
+        Self { index, sent_as, is_indexed: true }
+    }
+
+    /// An event that this one gives rise to.
+    #[inline(always)]
+    pub(crate) fn gives(self, event: Event) -> Indexed {
+        let number = if self.is_indexed { number(self.index) } else { None };
+        Indexed { event, number, sent_as: Some(self.sent_as), halves: Halves::default() }
+    }
+
+    /// The same, of an item that was sent in events of another type.
+    #[inline]
+    pub(crate) fn gives_as(self, sent_as: EventType, event: Event) -> Indexed {
+        Self { sent_as, ..self }.gives(event)
+    }
+
+    /// This event breaks a rule.
+    pub(crate) fn violation(
+        self,
+        rule: Rule,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Violation {
+        Violation::new(rule, self.index, self.sent_as, expected, found)
+    }
+
+    /// There is something to say about this event.
+    pub(crate) fn warning(self, rule: Rule, path: impl Into<String>, message: impl Into<String>) -> Warning {
+        Warning::new(rule, self.index, self.sent_as.as_str(), path, message)
+    }
+}
+
+/// Counts the input events that come to a stage, most of which know their index.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counter {
+    next: u64,
+}
+
+impl Counter {
+    /// The index of the next event, where it does not know it.
+    pub(crate) fn next(self) -> u64 {
+        self.next
+    }
+
+    /// Counts an event, and gives its index.
+    #[inline]
+    pub(crate) fn count(&mut self, index: Option<u64>) -> u64 {
+        let index = index.unwrap_or(self.next);
+        self.next = index.saturating_add(1);
+        index
+    }
+
+    /// The same, and gives all that errors and warnings say of it.
+    #[inline]
+    pub(crate) fn place(&mut self, event: &Indexed) -> Place {
+        let index = event.index();
+        Place { index: self.count(index), sent_as: event.sent_as(), is_indexed: index.is_some() }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::warning::Warning;
 ///   AG-UI 1.0 require them.
 ///
 /// For a peer that is known to be older, [`max_protocol_version`](Outgoing::max_protocol_version)
-/// takes out what it cannot receive. What it says is for [`Downgrade`](crate::machine::Downgrade).
+/// takes out what it cannot receive. What it says is for [`Downgrader`](crate::machine::Downgrader).
 ///
 /// # Examples
 /// ```

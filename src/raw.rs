@@ -163,6 +163,16 @@ pub enum Body<'a> {
     Warning(Warning),
 }
 
+impl Body<'_> {
+    /// Bytes that are UTF-8 as the text that they are; anything else as it is.
+    pub(crate) fn decoded(self) -> Self {
+        match self {
+            Body::Bytes(bytes) => core::str::from_utf8(bytes).map_or(self, Body::Text),
+            other => other,
+        }
+    }
+}
+
 /// What a raw event can be: JSON text or its bytes in any of the usual types (with the feature
 /// `reqwest` also `bytes::Bytes`), a [`Value`], or a typed [`Event`]. The trait is sealed.
 ///

@@ -20,7 +20,7 @@ macro_rules! rules {
 
             /// The id as it is cited: `"S2"`.
             #[must_use]
-            pub const fn code(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Rule::$id => $code,)* }
             }
 
@@ -44,8 +44,8 @@ macro_rules! rules {
 
             /// The rule with this id; letters in either case.
             #[must_use]
-            pub fn from_code(code: &str) -> Option<Rule> {
-                Rule::ALL.iter().copied().find(|rule| rule.code().eq_ignore_ascii_case(code))
+            pub fn from_id(id: &str) -> Option<Rule> {
+                Rule::ALL.iter().copied().find(|rule| rule.as_str().eq_ignore_ascii_case(id))
             }
         }
     };
@@ -95,7 +95,7 @@ rules! {
     R9 "R9" "the pending tool calls of a run" "events/tool-calls"
         "Those that the success outcome names, else those that the run started and that got no result.";
     R10 "R10" "a run keeps its runId, a stream its threadId, an interrupt its id" "basic/run-input"
-        "RUN_FINISHED repeats the runId of its RUN_STARTED, all runs on a stream carry one threadId, and no two interrupts of a run share an id. A warning by default, fatal when strict.";
+        "RUN_FINISHED repeats the runId of its RUN_STARTED, all runs on a stream carry one threadId, and no two interrupts of a run share an id. A warning by default, fatal where ids are checked strictly.";
     R11 "R11" "a producer of a newer protocol version is served with a warning" "basic/versioning"
         "protocolVersion is MAJOR.MINOR and compared by component; one that cannot be read is treated as newer.";
     R12 "R12" "the messages of RUN_STARTED.input are history" "events/lifecycle"
@@ -204,12 +204,12 @@ rules! {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.code())
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.code())
+        f.write_str(self.as_str())
     }
 }

@@ -6,8 +6,11 @@ use crate::rule::Rule;
 
 /// Something that the protocol tells a consumer to survive and to say aloud.
 ///
-/// Warnings arrive in order with the events, each exactly once, and are logged through `tracing`
-/// (target `ag_ui_stream`) where that feature is on, as it is by default.
+/// Warnings arrive in order with the events, each exactly once. Whoever gives the last of them logs
+/// them: a [`Pipeline`](crate::machine::Pipeline) or an
+/// [`EventPipeline`](crate::machine::EventPipeline), and the combinators around them, as they are
+/// given, through `tracing` (target `ag_ui_stream`, level `WARN`) where that feature is on, as it is
+/// by default. A single stage does not log: what it gives is yours to read, or to [`log`](Warning::log).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
@@ -24,15 +27,18 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// A warning, logged as it is made, also for decoders and stages of your own: about the input
-    /// event with this index and type, of which 80 bytes at most are kept, and the place in it that
-    /// the JSON pointer names.
+    /// A warning, also for decoders and stages of your own: about the input event with this index
+    /// and type, of which 80 bytes at most are kept, and the place in it that the JSON pointer names.
     #[must_use]
     pub fn new(rule: Rule, event: u64, event_type: &str, path: impl Into<String>, message: impl Into<String>) -> Self {
         let event_type = crate::excerpt::excerpt(event_type, 80).into_owned();
-        let warning = Self { rule, event, event_type, path: path.into(), message: message.into() };
-        crate::log::warn(rule, event, &warning.event_type, &warning.path, &warning.message);
-        warning
+        Self { rule, event, event_type, path: path.into(), message: message.into() }
+    }
+
+    /// Logs it through `tracing`, with target `ag_ui_stream` and level `WARN`; nothing where the
+    /// feature `tracing` is off. The pipelines have done so with what they give.
+    pub fn log(&self) {
+        crate::log::warn(self.rule, self.event, &self.event_type, &self.path, &self.message);
     }
 }
 

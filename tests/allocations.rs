@@ -8,7 +8,7 @@
 use std::alloc::System;
 
 use ag_ui_stream::Limits;
-use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]

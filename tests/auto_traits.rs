@@ -7,12 +7,12 @@ use std::rc::Rc;
 
 use ag_ui_stream::agent::{AgentError, RawEventStream, Replay};
 use ag_ui_stream::combinator::{
-    Assemble, Compat, Enforce, Events, Expand, Items, ReuniteError, Reunited, Snapshots, SplitEvents, SplitSnapshots,
-    TakeRun, Through, Updates, Verify,
+    Assemble, Enforce, Events, Expand, Items, ReuniteError, Reunited, Snapshots, SplitEvents, SplitSnapshots, TakeRun,
+    Through, Updates, Upgrade, Verify,
 };
 use ag_ui_stream::machine::Indexed;
 use ag_ui_stream::machine::{
-    Assembler, Enforcer, EventPipeline, Expander, Pipeline, PipelineBuilder, Strictness, Verifier,
+    Assembler, Enforcer, EventPipeline, Expander, IdChecks, Pipeline, PipelineBuilder, Verifier,
 };
 use ag_ui_stream::snapshot::{Changed, Snapshot, Update};
 use ag_ui_stream::{Agent, Error, Event, EventStreamExt, Item, Raw, RawItem};
@@ -71,7 +71,7 @@ macro_rules! as_its_source_is {
 }
 
 as_its_source_is!(
-    Compat,
+    Upgrade,
     Enforce,
     Expand,
     Verify,
@@ -127,11 +127,11 @@ is! {
     Expander: Send, Sync, Unpin, Debug, Default;
     Verifier: Send, Sync, Unpin, Debug, Default;
     Assembler: Send, Sync, Unpin, Debug, Default;
-    ag_ui_stream::machine::Compat: Send, Unpin, Debug, Default;
+    ag_ui_stream::machine::Upgrader: Send, Unpin, Debug, Default;
     Pipeline: Send, Unpin, Debug, Default;
     EventPipeline: Send, Unpin, Debug, Default;
     PipelineBuilder: Send, Unpin, Debug, Default;
-    Strictness: Send, Sync, Unpin, Debug, Default, Clone;
+    IdChecks: Send, Sync, Unpin, Debug, Default, Clone;
 }
 
 is_not! {
@@ -148,7 +148,7 @@ fn every_combinator_is_fused_over_any_source() {
     fn fused<S: FusedStream>(_: S) {}
     let text = || stream::iter(["{}"]);
     let events = || stream::iter(Vec::<Event>::new());
-    fused(text().compat());
+    fused(text().upgrade());
     fused(text().enforce());
     fused(events().expand());
     fused(events().verify());
@@ -174,7 +174,7 @@ fn no_method_collides_with_the_usual_traits() {
 
     let text = || stream::iter(["{}"]);
     let events = || stream::iter(Vec::<Event>::new());
-    drop(text().compat());
+    drop(text().upgrade());
     drop(text().enforce());
     drop(events().expand());
     drop(events().verify());

@@ -174,7 +174,7 @@ proptest! {
         prop_assert!(remote.is_dropped());
 
         let (source, remote) = scripted(&events, &waits);
-        let stages = source.compat().enforce().expand().verify();
+        let stages = source.upgrade().enforce().expand().verify();
         prop_assert_eq!(piecewise(stages, &remote, patience()), whole);
     }
 

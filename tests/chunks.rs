@@ -5,7 +5,7 @@
 
 use ag_ui_stream::error::{History, Subject, SubjectKind, Violation};
 use ag_ui_stream::event::TextMessageChunkEvent;
-use ag_ui_stream::machine::{Enforcer, Expander, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, Machine, Push, Verifier};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};

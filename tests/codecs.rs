@@ -488,8 +488,8 @@ fn media_types_find_their_formats() {
 fn an_encoder_numbers_what_has_no_place_of_its_own() {
     let mut encoder = Encoder::new(Format::JsonLines);
     let event = typed(&[json!({"type": "STEP_STARTED", "stepName": "s"})]).remove(0);
-    Machine::<Item>::push(&mut encoder, Indexed::from(event).into()).unwrap();
-    assert_eq!((Machine::<Item>::ready(&encoder), encoder.event_count()), (1, 1));
+    encoder.push(Indexed::from(event)).unwrap();
+    assert_eq!((encoder.ready(), encoder.event_count()), (1, 1));
     assert!(encoder.pop().is_some());
     assert_eq!(encoder.pop(), None);
 }

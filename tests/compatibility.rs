@@ -4,27 +4,27 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::{Compat, Enforcer, Expander, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, Machine, Push, Upgrader, Verifier};
 use ag_ui_stream::{Error, Event, Item, Limits, Raw, RawEvent, RawItem, Rule, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn compat() -> Compat {
-    Compat::new().with_ids(SequentialIds::new("id-"))
+fn upgrader() -> Upgrader {
+    Upgrader::new().with_ids(SequentialIds::new("id-"))
 }
 
 /// What one event gives.
-fn translate_with(compat: &mut Compat, event: impl RawEvent) -> (Vec<Warning>, Raw, u64) {
-    compat.push(event).unwrap();
+fn translate_with(upgrader: &mut Upgrader, event: impl RawEvent) -> (Vec<Warning>, Raw, u64) {
+    upgrader.push(event).unwrap();
     let mut warnings = Vec::new();
     let found = loop {
-        match compat.pop() {
+        match upgrader.pop() {
             Some(RawItem::Warning(warning)) => warnings.push(warning),
             Some(RawItem::Event { raw, index }) => break (raw, index),
             other => panic!("expected an event, found {other:?}"),
         }
     };
-    assert_eq!(compat.pop(), None, "the event comes last");
+    assert_eq!(upgrader.pop(), None, "the event comes last");
     (warnings, found.0, found.1)
 }
 
@@ -32,9 +32,9 @@ fn translate_with(compat: &mut Compat, event: impl RawEvent) -> (Vec<Warning>, R
 #[track_caller]
 fn translate(event: &Value) -> (Vec<Warning>, Value) {
     let text = event.to_string();
-    let (warnings, as_text, _) = translate_with(&mut compat(), text.as_str());
-    let (warnings_of_bytes, as_bytes, _) = translate_with(&mut compat(), text.as_bytes());
-    let (warnings_of_value, as_value, _) = translate_with(&mut compat(), event);
+    let (warnings, as_text, _) = translate_with(&mut upgrader(), text.as_str());
+    let (warnings_of_bytes, as_bytes, _) = translate_with(&mut upgrader(), text.as_bytes());
+    let (warnings_of_value, as_value, _) = translate_with(&mut upgrader(), event);
     let (Raw::Text(as_text), Raw::Bytes(as_bytes), Raw::Value(as_value)) = (as_text, as_bytes, as_value) else {
         panic!("each form stays what it was");
     };
@@ -50,7 +50,7 @@ fn assert_untouched(event: &Value) {
     let (warnings, found) = translate(event);
     assert_eq!(warnings, []);
     assert_eq!(&found, event);
-    let (_, Raw::Text(text), _) = translate_with(&mut compat(), event.to_string()) else { panic!() };
+    let (_, Raw::Text(text), _) = translate_with(&mut upgrader(), event.to_string()) else { panic!() };
     assert_eq!(text, event.to_string(), "to the byte");
 }
 
@@ -69,13 +69,13 @@ fn assert_null_is_dropped(event: &Value, pointer: &str) {
 
 /// All stages up to verification.
 fn run(events: &[Value]) -> (Vec<Item>, Result<(), Error>) {
-    let (mut compat, mut enforcer, mut expander, mut verifier) =
-        (compat(), Enforcer::new(), Expander::new(), Verifier::new());
+    let (mut upgrader, mut enforcer, mut expander, mut verifier) =
+        (upgrader(), Enforcer::new(), Expander::new(), Verifier::new());
     let mut items = Vec::new();
     let mut go = || {
         for event in events {
-            compat.push(event).unwrap();
-            while let Some(raw) = compat.pop() {
+            upgrader.push(event).unwrap();
+            while let Some(raw) = upgrader.pop() {
                 enforcer.push(raw)?;
                 while let Some(item) = enforcer.pop() {
                     expander.push(item)?;
@@ -106,7 +106,7 @@ fn run_finished() -> Value {
 
 #[test]
 fn b1_thinking_becomes_reasoning_with_generated_ids() {
-    let mut compat = compat();
+    let mut upgrader = upgrader();
     let mut found = Vec::new();
     for event in [
         json!({"type": "THINKING_START"}),
@@ -117,7 +117,7 @@ fn b1_thinking_becomes_reasoning_with_generated_ids() {
         json!({"type": "THINKING_TEXT_MESSAGE_END"}),
         json!({"type": "THINKING_END"}),
     ] {
-        let (warnings, Raw::Value(value), index) = translate_with(&mut compat, &event) else { panic!() };
+        let (warnings, Raw::Value(value), index) = translate_with(&mut upgrader, &event) else { panic!() };
         let [warning] = &warnings[..] else { panic!("one warning, not {warnings:?}") };
         assert_eq!((warning.rule, warning.path.as_str(), warning.event), (Rule::B1, "", index));
         assert_eq!(warning.event_type, event["type"].as_str().unwrap());
@@ -179,15 +179,15 @@ fn b1_content_without_a_start_gets_an_id_that_verification_rejects() {
 
 #[test]
 fn b1_an_end_forgets_the_id() {
-    let mut compat = compat();
+    let mut upgrader = upgrader();
     for (part, id) in [("START", "id-1"), ("END", "id-1"), ("CONTENT", "id-2"), ("CONTENT", "id-3")] {
         let event = json!({"type": format!("THINKING_TEXT_MESSAGE_{part}"), "delta": "late"});
-        let (_, Raw::Value(value), _) = translate_with(&mut compat, &event) else { panic!() };
+        let (_, Raw::Value(value), _) = translate_with(&mut upgrader, &event) else { panic!() };
         assert_eq!(value["messageId"], id, "{part}");
     }
     for (part, id) in [("START", "id-4"), ("END", "id-4"), ("END", "id-5")] {
         let event = json!({"type": format!("THINKING_{part}")});
-        let (_, Raw::Value(value), _) = translate_with(&mut compat, &event) else { panic!() };
+        let (_, Raw::Value(value), _) = translate_with(&mut upgrader, &event) else { panic!() };
         assert_eq!(value["messageId"], id, "{part}");
     }
 }
@@ -300,11 +300,11 @@ fn b2_no_other_null_is_touched() {
 #[test]
 fn b2_the_last_of_equal_keys_decides() {
     let null_last = r#"{"type":"TOOL_CALL_START","toolCallId":"c","parentMessageId":"m","toolCallName":"f","parentMessageId":null}"#;
-    let (warnings, Raw::Text(text), _) = translate_with(&mut compat(), null_last) else { panic!() };
+    let (warnings, Raw::Text(text), _) = translate_with(&mut upgrader(), null_last) else { panic!() };
     assert_eq!(warnings.len(), 1);
     assert_eq!(text, r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f"}"#);
     let null_first = r#"{"type":"TOOL_CALL_START","toolCallId":"c","parentMessageId":null,"toolCallName":"f","parentMessageId":"m"}"#;
-    let (warnings, Raw::Text(text), _) = translate_with(&mut compat(), null_first) else { panic!() };
+    let (warnings, Raw::Text(text), _) = translate_with(&mut upgrader(), null_first) else { panic!() };
     assert_eq!((warnings, text.as_str()), (vec![], null_first));
 }
 
@@ -470,15 +470,15 @@ fn b3_a_translated_part_passes_enforcement_without_a_word() {
 
 #[test]
 fn what_needs_no_translation_passes_unchanged_in_its_form() {
-    let mut compat = compat();
+    let mut upgrader = upgrader();
     let text = "{\"type\" : \"TEXT_MESSAGE_END\",\n\"messageId\":\"m\"}";
-    assert_eq!(translate_with(&mut compat, text), (vec![], Raw::Text(text.into()), 0));
-    assert_eq!(translate_with(&mut compat, text.as_bytes()), (vec![], Raw::Bytes(text.into()), 1));
+    assert_eq!(translate_with(&mut upgrader, text), (vec![], Raw::Text(text.into()), 0));
+    assert_eq!(translate_with(&mut upgrader, text.as_bytes()), (vec![], Raw::Bytes(text.into()), 1));
     let value = json!({"type": "TEXT_MESSAGE_END", "messageId": "m"});
-    assert_eq!(translate_with(&mut compat, &value), (vec![], Raw::Value(value), 2));
+    assert_eq!(translate_with(&mut upgrader, &value), (vec![], Raw::Value(value), 2));
     let (event, _) = Event::from_json(text).unwrap();
     let event = event.unwrap();
-    assert_eq!(translate_with(&mut compat, event.clone()), (vec![], Raw::Event(event), 3));
+    assert_eq!(translate_with(&mut upgrader, event.clone()), (vec![], Raw::Event(event), 3));
 }
 
 #[test]
@@ -492,29 +492,29 @@ fn what_is_no_event_passes_unchanged() {
         "{\"type\":5,\"rawEvent\":null}",
         "nullTHINKINGbinary",
     ] {
-        assert_eq!(translate_with(&mut compat(), text), (vec![], Raw::Text(text.into()), 0));
+        assert_eq!(translate_with(&mut upgrader(), text), (vec![], Raw::Text(text.into()), 0));
     }
     let bytes = b"{\"type\":\"\xff\",\"rawEvent\":null}";
-    assert_eq!(translate_with(&mut compat(), &bytes[..]), (vec![], Raw::Bytes(bytes.to_vec()), 0));
+    assert_eq!(translate_with(&mut upgrader(), &bytes[..]), (vec![], Raw::Bytes(bytes.to_vec()), 0));
 }
 
 #[test]
 fn what_is_beyond_the_limits_passes_unchanged() {
     let text = r#"{"type":"RAW","event":[[1]],"rawEvent":null}"#;
     for limits in [Limits { max_depth: 2, ..Limits::default() }, Limits { max_event_bytes: 40, ..Limits::default() }] {
-        let mut compat = Compat::new().with_limits(limits);
-        assert_eq!(translate_with(&mut compat, text), (vec![], Raw::Text(text.into()), 0));
+        let mut upgrader = Upgrader::new().with_limits(limits);
+        assert_eq!(translate_with(&mut upgrader, text), (vec![], Raw::Text(text.into()), 0));
     }
     let deep = format!(r#"{{"type":"RAW","rawEvent":null,"event":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(translate_with(&mut compat(), &deep), (vec![], Raw::Text(deep.clone()), 0));
+    assert_eq!(translate_with(&mut upgrader(), &deep), (vec![], Raw::Text(deep.clone()), 0));
 }
 
 #[test]
 fn warnings_and_indices_of_a_stage_before_pass_through() {
-    let mut first = compat();
+    let mut first = upgrader();
     first.push(r#"{"type":"THINKING_START"}"#).unwrap();
     let warning = first.pop().unwrap();
-    let mut second = compat();
+    let mut second = upgrader();
     second.push(warning.clone()).unwrap();
     assert_eq!(second.pop(), Some(warning));
     let raw = Raw::Text(r#"{"type":"RAW","rawEvent":null}"#.into());
@@ -530,7 +530,7 @@ fn warnings_and_indices_of_a_stage_before_pass_through() {
 #[test]
 fn words_in_escapes_are_the_same_words() {
     let text = r#"{"type":"\u0054HINKING_STAR\u0054"}"#;
-    let (warnings, Raw::Text(text), _) = translate_with(&mut compat(), text) else { panic!() };
+    let (warnings, Raw::Text(text), _) = translate_with(&mut upgrader(), text) else { panic!() };
     assert_eq!(warnings.len(), 1);
     assert_eq!(text, r#"{"type":"REASONING_START","messageId":"id-1"}"#);
 }
@@ -539,15 +539,15 @@ fn words_in_escapes_are_the_same_words() {
 
 #[test]
 fn e11_halves_of_surrogate_pairs_survive_a_translation() {
-    let mut compat = compat();
+    let mut upgrader = upgrader();
     let (mut enforcer, mut expander) = (Enforcer::new(), Expander::new());
     let mut items = Vec::new();
     for text in [
         r#"{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f","parentMessageId":null,"delta":"a\ud83d"}"#,
         r#"{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f","parentMessageId":null,"delta":"\ude00b\ud83dc"}"#,
     ] {
-        compat.push(text).unwrap();
-        while let Some(raw) = compat.pop() {
+        upgrader.push(text).unwrap();
+        while let Some(raw) = upgrader.pop() {
             enforcer.push(raw).unwrap();
             while let Some(item) = enforcer.pop() {
                 expander.push(item).unwrap();
@@ -572,7 +572,7 @@ fn e11_half_a_pair_in_an_id_stays_malformed() {
     for id in [r"\ud83d", r"\ude00x", r"x\ud83dy"] {
         let text =
             format!(r#"{{"type":"TOOL_CALL_START","toolCallId":"{id}","toolCallName":"f","parentMessageId":null}}"#);
-        let (_, raw, _) = translate_with(&mut compat(), &text);
+        let (_, raw, _) = translate_with(&mut upgrader(), &text);
         let error = Enforcer::new().push(raw).unwrap_err();
         assert_eq!(error.rule(), Some(Rule::E5));
     }
@@ -581,16 +581,16 @@ fn e11_half_a_pair_in_an_id_stays_malformed() {
 #[test]
 fn e10_numbers_survive_a_translation_as_they_were_written() {
     let text = r#"{"type":"CUSTOM","name":"n","value":[1.0,1e3,-0,123456789012345678901234567890],"rawEvent":null}"#;
-    let (_, Raw::Text(text), _) = translate_with(&mut compat(), text) else { panic!() };
+    let (_, Raw::Text(text), _) = translate_with(&mut upgrader(), text) else { panic!() };
     assert_eq!(text, r#"{"type":"CUSTOM","name":"n","value":[1.0,1e3,-0,123456789012345678901234567890]}"#);
 }
 
 #[test]
 fn generated_ids_differ_by_default() {
-    let mut compat = Compat::default();
+    let mut upgrader = Upgrader::default();
     let mut ids: Vec<String> = (0..3)
         .map(|_| {
-            let (_, Raw::Value(value), _) = translate_with(&mut compat, json!({"type": "THINKING_START"})) else {
+            let (_, Raw::Value(value), _) = translate_with(&mut upgrader, json!({"type": "THINKING_START"})) else {
                 panic!()
             };
             value["messageId"].as_str().unwrap().to_owned()
@@ -599,7 +599,7 @@ fn generated_ids_differ_by_default() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 3);
-    assert!(format!("{compat:?}").starts_with("Compat"));
+    assert!(format!("{upgrader:?}").starts_with("Upgrader"));
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

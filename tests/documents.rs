@@ -9,7 +9,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use ag_ui_stream::error::{Limit, LimitExceeded};
-use ag_ui_stream::machine::{Machine, Pipeline};
+use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use ag_ui_stream::snapshot::{Document, Snapshot};
 use ag_ui_stream::{Error, Limits, Rule};
 use proptest::prelude::*;
@@ -110,7 +110,9 @@ fn a6_a_snapshot_beyond_the_bound_is_an_error_and_what_was_held_stays() {
         let error = LimitExceeded::new(at, Limit::DocumentBytes, 9_000);
         assert_eq!(
             error.to_string(),
-            format!("after event {at} all documents together would take more than 9000 bytes, the `max_document_bytes` of the pipeline")
+            format!(
+                "after event {at} all documents together would take more than 9000 bytes, the `max_document_bytes` of the pipeline"
+            )
         );
         assert_eq!(assembled.error, Some(Error::from(error)));
         let before = assemble_with(builder(), &events[..events.len() - 1]);
@@ -197,7 +199,7 @@ fn a8_what_one_snapshot_holds_the_next_one_shares() {
     let mut held = Vec::new();
     let mut push = |event: Value| {
         pipeline.push(&event).unwrap();
-        while let Some(update) = Machine::<Value>::pop(&mut pipeline) {
+        while let Some(update) = pipeline.pop() {
             held.push(update.into_snapshot());
         }
     };
@@ -520,7 +522,7 @@ proptest! {
                 model = before.clone();
             }
             pipeline.push(state_patch(patch.clone())).unwrap();
-            let updates: Vec<_> = std::iter::from_fn(|| Machine::<Value>::pop(&mut pipeline)).collect();
+            let updates: Vec<_> = std::iter::from_fn(|| pipeline.pop()).collect();
             let warned = updates.iter().any(|update| update.warning().is_some());
             prop_assert_eq!(warned, !applied, "{} of {}", patch, before);
             let state = pipeline.snapshot().state();

@@ -40,7 +40,7 @@ fn fails<T>(item: T) -> impl Stream<Item = Result<T, Broken>> {
 
 #[test]
 fn at_the_end_of_the_source() {
-    check(ends(GOOD).compat(), 1, Result::is_ok);
+    check(ends(GOOD).upgrade(), 1, Result::is_ok);
     check(ends(GOOD).enforce(), 1, Result::is_ok);
     check(ends(run_error("m")).expand(), 1, Result::is_ok);
     check(ends(run_error("m")).verify(), 1, Result::is_ok);
@@ -56,7 +56,7 @@ fn at_the_end_of_the_source() {
 #[test]
 fn behind_an_error_of_the_source() {
     let fails_flat = |item| script([Step::Yield, Step::Give(Ok(item)), Step::Give(Err(source_error()))]).0;
-    check(fails(GOOD).compat(), 2, Result::is_err);
+    check(fails(GOOD).upgrade(), 2, Result::is_err);
     check(fails(GOOD).enforce(), 2, Result::is_err);
     check(fails_flat(run_error("m")).expand(), 2, Result::is_err);
     check(fails_flat(run_error("m")).verify(), 2, Result::is_err);

@@ -5,9 +5,9 @@
 
 mod support;
 
-use ag_ui_stream::machine::{Assembler, Machine, Pipeline, Recovery, Verifier};
+use ag_ui_stream::Event;
+use ag_ui_stream::machine::{Assembler, Machine, Pipeline, Push, Recovery, Verifier};
 use ag_ui_stream::snapshot::{ItemStatus, Snapshot, Update};
-use ag_ui_stream::{Event, Item};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::assembled::*;
@@ -172,7 +172,7 @@ fn tapes() -> impl Strategy<Value = Vec<u16>> {
 fn assembled(events: &[Event]) -> (Snapshot, Vec<Update>) {
     let mut assembler = Assembler::new();
     events.iter().cloned().for_each(|event| assembler.push(event).unwrap());
-    let updates = std::iter::from_fn(|| Machine::<Item>::pop(&mut assembler)).collect();
+    let updates = std::iter::from_fn(|| assembler.pop()).collect();
     (assembler.snapshot().clone(), updates)
 }
 
@@ -199,7 +199,7 @@ proptest! {
         let mut warned = Vec::new();
         for (index, event) in (0..).zip(&events) {
             pipeline.push(event).unwrap();
-            let warnings = std::iter::from_fn(|| Machine::<&Value>::pop(&mut pipeline)).filter_map(|update| update.warning().cloned());
+            let warnings = std::iter::from_fn(|| pipeline.pop()).filter_map(|update| update.warning().cloned());
             warned.extend(warnings.map(|warning| (warning.rule, warning.event)));
             model.apply(event, index);
             let about = || events[..=index as usize].iter().map(|event| format!("\n{event}")).collect::<String>();
@@ -239,10 +239,10 @@ proptest! {
         for event in &events {
             holding.push(event).unwrap();
             letting_go.push(event).unwrap();
-            while let Some(update) = Machine::<&Value>::pop(&mut holding) {
+            while let Some(update) = holding.pop() {
                 held.push((update.snapshot().clone(), copy(update.snapshot())));
             }
-            while Machine::<&Value>::pop(&mut letting_go).is_some() {}
+            while letting_go.pop().is_some() {}
             prop_assert_eq!(copy(holding.snapshot()), copy(letting_go.snapshot()));
         }
         for (snapshot, expected) in &held {

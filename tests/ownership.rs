@@ -6,7 +6,7 @@
 mod support;
 
 use ag_ui_stream::error::{History, Subject, SubjectKind, Violation};
-use ag_ui_stream::machine::{Enforcer, Pipeline};
+use ag_ui_stream::machine::{Enforcer, Pipeline, Push};
 use ag_ui_stream::message::AssistantMessage;
 use ag_ui_stream::{EventType, Message, Rule};
 use serde_json::{Value, json};

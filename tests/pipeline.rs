@@ -5,7 +5,7 @@
 
 mod support;
 
-use ag_ui_stream::machine::{EventPipeline, Pipeline};
+use ag_ui_stream::machine::{EventPipeline, Machine, Pipeline, Push};
 use ag_ui_stream::{Error, Item, Limits};
 use proptest::prelude::*;
 use serde_json::json;
@@ -104,7 +104,7 @@ proptest! {
         let (items, error, messages) = one_by_one(&events);
         let without_warnings_of_assembly: Vec<Item> = items
             .iter()
-            .filter(|item| item.warning().is_none_or(|warning| !warning.rule.code().starts_with('A')))
+            .filter(|item| item.warning().is_none_or(|warning| !warning.rule.as_str().starts_with('A')))
             .cloned()
             .collect();
         prop_assert_eq!(whole(&events), (items, error.clone(), messages));

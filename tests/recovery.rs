@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
-use ag_ui_stream::machine::{Enforcer, Expander, Recovery, Strictness, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, IdChecks, Machine, Push, Recovery, Verifier};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule};
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ fn event(json: Value) -> Event {
 type Fault = (Rule, u64, Option<Recovery>);
 
 /// The faults of a stream, and the types of the events that came through.
-fn lint(strictness: Strictness, events: &[Value]) -> (Vec<Fault>, Vec<EventType>) {
-    let mut verifier = Verifier::new().with_strictness(strictness);
+fn lint(id_checks: IdChecks, events: &[Value]) -> (Vec<Fault>, Vec<EventType>) {
+    let mut verifier = Verifier::new().with_id_checks(id_checks);
     let (mut faults, mut types) = (Vec::new(), Vec::new());
     for (index, json) in (0..).zip(events) {
         if let Err(error) = verifier.push(event(json.clone())) {
@@ -51,7 +51,7 @@ fn text(kind: &str, id: &str) -> Value {
 #[test]
 fn an_event_that_is_skipped_changes_nothing() {
     let (faults, types) = lint(
-        Strictness::Lenient,
+        IdChecks::Warn,
         &[
             text("START", "m"),
             started("r"),
@@ -82,7 +82,7 @@ fn an_event_that_is_skipped_changes_nothing() {
 #[test]
 fn a_run_begins_and_ends_where_its_events_say_so() {
     let (faults, types) = lint(
-        Strictness::Strict,
+        IdChecks::Reject,
         &[
             started("a"),
             text("START", "m"),

@@ -9,7 +9,7 @@ use ag_ui_stream::Rule;
 use ag_ui_stream::event::Interrupt;
 use ag_ui_stream::id::InterruptId;
 use ag_ui_stream::input::{Resume, ResumeEntry, ResumeError, ResumeStatus};
-use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use serde_json::{Value, json};
 
 /// 2026-08-21T12:00:00Z.

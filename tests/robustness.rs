@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use ag_ui_stream::{Error, RawEvent};
 use proptest::prelude::*;
 use serde_json::Value;

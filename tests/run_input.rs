@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use ag_ui_stream::id::MessageId;
 use ag_ui_stream::input::{Outgoing, ProtocolVersion};
-use ag_ui_stream::machine::Downgrade;
+use ag_ui_stream::machine::{Downgrader, Machine, Push};
 use ag_ui_stream::message::{Message, TextPart, UserMessage};
 use ag_ui_stream::{Error, Event, Raw, RawItem, Rule, RunAgentInput, Warning};
 use serde_json::{Value, json};
@@ -244,7 +244,7 @@ fn r11_versions_are_two_or_three_numbers() {
 
 /// What a producer of this version is heard to say.
 fn heard<R: ag_ui_stream::RawEvent>(peer: &str, event: R) -> RawItem {
-    let mut downgrade = Downgrade::new(version(peer));
+    let mut downgrade = Downgrader::new(version(peer));
     downgrade.push(event).unwrap();
     let item = downgrade.pop().unwrap();
     assert_eq!(downgrade.pop(), None);
@@ -303,7 +303,7 @@ fn r11_their_events_are_dropped_each_with_a_warning_and_keep_their_place() {
         json!({"type": "SUBAGENT_FINISHED", "subagentRunId": "s"}),
         json!({"type": "SUBAGENT_ERROR", "subagentRunId": "s", "message": "m"}),
     ];
-    let mut downgrade = Downgrade::new(version("0.0.57"));
+    let mut downgrade = Downgrader::new(version("0.0.57"));
     events.iter().for_each(|event| downgrade.push(event).unwrap());
     let items: Vec<_> = std::iter::from_fn(|| downgrade.pop()).collect();
     let dropped = |item: &RawItem| item.warning().map(|warning: &Warning| (warning.event, warning.event_type.clone()));

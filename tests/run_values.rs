@@ -7,7 +7,7 @@ mod support;
 
 use ag_ui_stream::error::SubjectKind;
 use ag_ui_stream::event::{SubagentFinishedOutcome, TokenUsage};
-use ag_ui_stream::machine::{Cut, Machine, Pipeline};
+use ag_ui_stream::machine::{Cut, Machine, Pipeline, Push};
 use ag_ui_stream::snapshot::{ItemStatus, Run, RunOutcome, SubagentStatus};
 use serde_json::{Value, json};
 use support::assembled::*;
@@ -161,7 +161,7 @@ fn a_run_that_breaks_a_rule_is_rejected() {
     for (cut, outcome) in [(Cut::Truncated, RunOutcome::Truncated), (Cut::Rejected, RunOutcome::Rejected)] {
         let mut pipeline = Pipeline::new();
         pipeline.push(run_started()).unwrap();
-        Machine::<&Value>::cut(&mut pipeline, cut);
+        pipeline.cut(cut);
         assert_eq!(pipeline.snapshot().run().unwrap().outcome, outcome);
     }
 }

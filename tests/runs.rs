@@ -7,7 +7,7 @@ mod support;
 
 use ag_ui_stream::error::{History, Subject, SubjectKind, Truncated, TruncatedBy, Violation};
 use ag_ui_stream::input::PROTOCOL_VERSION;
-use ag_ui_stream::machine::{Enforcer, Expander, Pipeline, Strictness, Verifier};
+use ag_ui_stream::machine::{Enforcer, Expander, IdChecks, Machine, Pipeline, Push, Verifier};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule, Warning};
 use serde_json::{Value, json};
 use support::verified::*;
@@ -568,16 +568,16 @@ fn r10_every_breach_of_one_event_is_told() {
 }
 
 #[test]
-fn r10_strictness_changes_no_other_verdict() {
+fn r10_id_checks_change_no_other_verdict() {
     // R3 comes before R10, in both.
     let events = run([text_start("m"), finished("other", "another")]);
     for driven in [verify(&events), verify_strictly(&events)] {
         assert_eq!(driven.warnings(), Vec::<&Warning>::new());
         assert_eq!(broken(driven, 3).rule, Rule::R3);
     }
-    assert_eq!(Verifier::new().strictness(), Strictness::Lenient);
-    assert_eq!(Strictness::default(), Strictness::Lenient);
-    assert_eq!(Verifier::new().with_strictness(Strictness::Strict).strictness(), Strictness::Strict);
+    assert_eq!(Verifier::new().id_checks(), IdChecks::Warn);
+    assert_eq!(IdChecks::default(), IdChecks::Warn);
+    assert_eq!(Verifier::new().with_id_checks(IdChecks::Reject).id_checks(), IdChecks::Reject);
 }
 
 #[test]
@@ -651,7 +651,7 @@ fn r11_a_version_that_cannot_be_read_is_served_with_a_warning() {
 }
 
 #[test]
-fn r11_strictness_does_not_matter_and_each_run_speaks_for_itself() {
+fn r11_id_checks_do_not_matter_and_each_run_speaks_for_itself() {
     let mut events = declares("9.9");
     events.extend(declares("1.0"));
     events.extend(declares("x"));
@@ -740,7 +740,7 @@ fn warnings_pass_in_their_place() {
         .iter()
         .map(|item| match item {
             Item::Event(indexed) => (indexed.event.event_type().as_str(), indexed.index().unwrap()),
-            Item::Warning(warning) => (warning.rule.code(), warning.event),
+            Item::Warning(warning) => (warning.rule.as_str(), warning.event),
         })
         .collect();
     assert_eq!(

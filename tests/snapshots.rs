@@ -5,10 +5,10 @@
 
 mod support;
 
-use ag_ui_stream::machine::{Assembler, Machine, Pipeline};
+use ag_ui_stream::Message;
+use ag_ui_stream::machine::{Assembler, Machine, Pipeline, Push};
 use ag_ui_stream::message::Role;
 use ag_ui_stream::snapshot::{ItemStatus, Snapshot, Update};
-use ag_ui_stream::{Event, Item, Message};
 use serde_json::{Value, json};
 use support::assembled::*;
 use support::*;
@@ -60,7 +60,7 @@ fn a8_what_is_held_never_changes() {
     let mut held: Vec<(Snapshot, _)> = Vec::new();
     for event in &mixed() {
         pipeline.push(event).unwrap();
-        while let Some(update) = Machine::<&Value>::pop(&mut pipeline) {
+        while let Some(update) = pipeline.pop() {
             held.push((update.snapshot().clone(), copy(update.snapshot())));
         }
         for (snapshot, expected) in &held {
@@ -77,7 +77,7 @@ fn a8_whether_snapshots_are_held_makes_no_difference() {
     let mut seen = held.iter();
     for event in &events {
         pipeline.push(event).unwrap();
-        while let Some(update) = Machine::<&Value>::pop(&mut pipeline) {
+        while let Some(update) = pipeline.pop() {
             let other = seen.next().unwrap();
             assert_eq!(update.item(), other.item());
             assert_eq!(copy(update.snapshot()), copy(other.snapshot()));
@@ -245,8 +245,7 @@ fn a_snapshot_rebuilds_the_conversation_in_another_consumer() {
         }
         assert_eq!(messages(other.snapshot()), messages(&snapshot), "{end}");
         assert_eq!(other.snapshot().state(), snapshot.state());
-        let warnings =
-            std::iter::from_fn(|| Machine::<&Value>::pop(&mut other)).filter(|u| u.warning().is_some()).count();
+        let warnings = std::iter::from_fn(|| other.pop()).filter(|u| u.warning().is_some()).count();
         assert_eq!(warnings, 0);
     }
 }
@@ -255,16 +254,16 @@ fn a_snapshot_rebuilds_the_conversation_in_another_consumer() {
 fn a_server_s_own_events_are_assembled_without_verification() {
     let mut assembler = Assembler::new();
     for json in in_run(text("m", "x")) {
-        Machine::<Event>::push(&mut assembler, event(json)).unwrap();
+        assembler.push(event(json)).unwrap();
     }
     // What is out of order is of no account.
     for json in
         [delta("m", "y"), text_end("m"), args("c", "z"), call_end("c"), step_finished("p"), subagent_finished("s")]
     {
-        Machine::<Event>::push(&mut assembler, event(json)).unwrap();
+        assembler.push(event(json)).unwrap();
     }
     assert_eq!(messages(assembler.snapshot()), [assistant("m", "x")]);
-    let updates: Vec<Update> = std::iter::from_fn(|| Machine::<Item>::pop(&mut assembler)).collect();
+    let updates: Vec<Update> = std::iter::from_fn(|| assembler.pop()).collect();
     assert_eq!(updates.len(), 11);
     assert!(updates[5..9].iter().all(|update| !update.changed_messages()));
 }
@@ -284,7 +283,7 @@ fn r6_what_a_run_left_open_is_abandoned_whatever_ends_it() {
         let mut assembler = Assembler::new();
         let open = [run_started(), text_start("m"), delta("m", "x"), thought_start("t"), call_start("c"), next];
         for json in open.into_iter().chain([delta("m", "y"), thought("t", "y"), args("c", "y")]) {
-            Machine::<Event>::push(&mut assembler, event(json)).unwrap();
+            assembler.push(event(json)).unwrap();
         }
         let snapshot = assembler.snapshot();
         assert_eq!(messages(snapshot), [assistant("m", "x"), reasoned("t", ""), caller("c", &[("c", "")])]);

@@ -6,7 +6,7 @@
 mod support;
 
 use ag_ui_stream::Rule;
-use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::machine::{Pipeline, Push};
 use serde_json::{Value, json};
 use support::assembled::*;
 use support::*;

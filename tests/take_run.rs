@@ -70,7 +70,7 @@ fn r8_a_source_that_ends_or_fails_before_is_truncated_as_ever() {
 fn places_and_warnings_of_a_stage_before_are_kept() {
     let thinking = r#"{"type":"THINKING_START","title":"lost"}"#;
     let items: Vec<_> =
-        block_on(stream::iter([STARTED, thinking, FINISHED, FAILED]).compat().take_run().try_collect()).unwrap();
+        block_on(stream::iter([STARTED, thinking, FINISHED, FAILED]).upgrade().take_run().try_collect()).unwrap();
     assert!(items.iter().any(|item| item.warning().is_some_and(|warning| warning.rule == Rule::B1)));
     assert!(matches!(items.last(), Some(RawItem::Event { index: 2, .. })), "{items:?}");
 }

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ag_ui_stream::machine::{Enforcer, Machine};
+use ag_ui_stream::machine::{Enforcer, Machine, Push};
 use ag_ui_stream::{Error, Event, EventType, Item, Limits, Rule, Warning};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn every_way(event: &Value) -> [Read; 3] {
 
 fn collect(enforcer: &mut Enforcer) -> (Option<Event>, Vec<Warning>) {
     let (mut event, mut warnings) = (None, Vec::new());
-    while let Some(item) = Machine::<&str>::pop(enforcer) {
+    while let Some(item) = enforcer.pop() {
         match item {
             Item::Event(indexed) => event = Some(indexed.event),
             Item::Warning(warning) => warnings.push(warning),
@@ -546,7 +546,7 @@ fn the_fast_path_of_open_values_and_the_thorough_one_agree() {
             let limits = Limits { max_depth, ..Limits::default() };
             let result = |text: &str| {
                 let mut enforcer = Enforcer::new().with_limits(limits);
-                enforcer.push(text).map(|()| Machine::<&str>::pop(&mut enforcer))
+                enforcer.push(text).map(|()| enforcer.pop())
             };
             assert_eq!(result(&text), result(&format!(" {text}")));
             assert_eq!(result(&text).is_ok(), depth + 3 <= max_depth, "{text}");

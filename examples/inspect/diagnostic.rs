@@ -111,7 +111,7 @@ impl Diagnostic {
         let text = &on_a_line(text);
         let mut diagnostic = Self {
             level: Level::Error,
-            code: rule.map(|rule| rule.code().to_owned()),
+            code: rule.map(|rule| rule.as_str().to_owned()),
             title: rule.map_or_else(|| error.to_string(), |rule| rule.title().to_owned()),
             event: error.event_index(),
             line,
@@ -178,7 +178,7 @@ impl Diagnostic {
         let range = Some(path).filter(|path| !path.is_empty()).and_then(|path| locate(text, path));
         let mut diagnostic = Self {
             level: Level::Warning,
-            code: Some(warning.rule.code().to_owned()),
+            code: Some(warning.rule.as_str().to_owned()),
             title: warning.message.clone(),
             event: Some(warning.event),
             line,

@@ -167,7 +167,7 @@ impl Input {
     /// Whether the next event may have to be waited for.
     pub(crate) fn is_drained(&self) -> bool {
         match &self.from {
-            Origin::Recording(recording) => Machine::<&[u8]>::ready(&recording.decoder) == 0,
+            Origin::Recording(recording) => Machine::ready(&recording.decoder) == 0,
             Origin::Agent(_) => true,
         }
     }

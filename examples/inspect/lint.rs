@@ -12,7 +12,7 @@ use ag_ui_stream::event::{
     TextMessageStartEvent,
 };
 use ag_ui_stream::id::{MessageId, SubagentRunId, ToolCallId};
-use ag_ui_stream::machine::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Recovery, Verifier};
+use ag_ui_stream::machine::{Assembler, Cut, Enforcer, Expander, Machine, Push, Recovery, Upgrader, Verifier};
 use ag_ui_stream::snapshot::{ItemStatus, Run, Snapshot, Text, Update};
 use ag_ui_stream::{Error, Event, EventType, Item, Message, Rule, Warning};
 use serde::Serialize;
@@ -126,7 +126,7 @@ pub(crate) fn explain(name: &str) -> Option<String> {
         let page = page.map(|page| format!("\n{page}\n")).unwrap_or_default();
         format!("{title}\n\n{}\n{page}", lines.join("\n"))
     };
-    if let Some(rule) = Rule::from_code(name) {
+    if let Some(rule) = Rule::from_id(name) {
         let title = format!("{rule}: {}", rule.title());
         return Some(wrapped(title, rule.explanation(), Some(crate::diagnostic::page(rule))));
     }
@@ -474,7 +474,7 @@ pub(crate) struct Linter<'a> {
     report: Report,
     violations: Spool,
     lints_found: Spool,
-    compat: Option<Compat>,
+    compat: Option<Upgrader>,
     enforcer: Enforcer,
     expander: Expander,
     verifier: Verifier,
@@ -506,10 +506,10 @@ impl<'a> Linter<'a> {
             report: Report::new(),
             violations: Spool::new(),
             lints_found: Spool::new(),
-            compat: settings.compat.then(Compat::new),
+            compat: settings.compat.then(Upgrader::new),
             enforcer: Enforcer::new(),
             expander: Expander::new(),
-            verifier: Verifier::new().with_strictness(settings.strictness),
+            verifier: Verifier::new().with_id_checks(settings.strictness),
             lints: Lints::new(assembler.snapshot().clone()),
             assembler,
             lines: Lines::default(),
@@ -537,7 +537,7 @@ impl<'a> Linter<'a> {
                 }
                 Err(unreadable) => {
                     let fault = Fault::of_input(unreadable, self.verifier.finish());
-                    Machine::<Item>::cut(&mut self.assembler, Cut::Truncated);
+                    self.assembler.cut(Cut::Truncated);
                     if let Fault::Stream { error, .. } = &fault {
                         self.counts[0] += 1;
                         self.violations.push(&ErrorReport::new(error, None))?;
@@ -565,7 +565,7 @@ impl<'a> Linter<'a> {
             Err(_) => compat.push(frame.bytes.as_slice()),
         };
         self.judge(pushed, frame)?;
-        while let Some(raw) = self.compat.as_mut().and_then(Compat::pop) {
+        while let Some(raw) = self.compat.as_mut().and_then(Upgrader::pop) {
             let pushed = self.enforcer.push(raw);
             self.enforced(pushed, frame)?;
         }
@@ -600,7 +600,7 @@ impl<'a> Linter<'a> {
             let starts = matches!(item.event(), Some(Event::RunStarted(_)));
             if starts && self.assembler.snapshot().run().is_some_and(Run::is_running) {
                 // It began within another run, which ends here.
-                Machine::<Item>::cut(&mut self.assembler, Cut::Rejected);
+                self.assembler.cut(Cut::Rejected);
             }
             self.assembler.push(item).map_err(io::Error::other)?;
             self.assembled(frame)?;
@@ -637,7 +637,7 @@ impl<'a> Linter<'a> {
         if self.json {
             self.violations.push(&ErrorReport::new(&error, line))?;
         } else {
-            let code = error.rule().map_or("limit", Rule::code);
+            let code = error.rule().map_or("limit", Rule::as_str);
             // A message whose START was rejected has as many faults as it has deltas.
             let what = match &error {
                 Error::Violation(fault) => match &fault.subject {
@@ -677,7 +677,7 @@ impl<'a> Linter<'a> {
             return self.report.warnings.push(&WarningReport::new(warning));
         }
         let what = format!("{} {}", warning.event_type, without_indices(&warning.path));
-        if self.repeats.is_new(Level::Warning, warning.rule.code(), what.trim(), warning.event) {
+        if self.repeats.is_new(Level::Warning, warning.rule.as_str(), what.trim(), warning.event) {
             let diagnostic =
                 Diagnostic::of_warning(warning, self.lines.of(warning.event), self.text_of(warning.event, frame));
             self.show(&diagnostic);
@@ -741,7 +741,7 @@ impl<'a> Linter<'a> {
         self.expanded(&nowhere)?;
         self.judge(expanded, &nowhere)?;
         let finished = self.verifier.finish();
-        Machine::<Item>::finish(&mut self.assembler).map_err(io::Error::other)?;
+        self.assembler.finish().map_err(io::Error::other)?;
         self.assembled(&nowhere)?;
         let error = error_of_end(cut, finished, self.lines.events());
         self.judge(error.map_or(Ok(()), Err), &nowhere)

@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ag_ui_stream::machine::Strictness;
+use ag_ui_stream::machine::IdChecks;
 use ag_ui_stream::snapshot::Snapshot;
 use clap::{Args, Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -218,7 +218,7 @@ fn main() -> ExitCode {
 
 fn inspect(cli: &Cli) -> io::Result<Outcome> {
     let mut settings = Settings {
-        strictness: if cli.strict { Strictness::Strict } else { Strictness::Lenient },
+        strictness: if cli.strict { IdChecks::Reject } else { IdChecks::Warn },
         compat: !cli.no_compat,
         history: History::default(),
     };
@@ -281,7 +281,7 @@ fn explain(name: &str) -> io::Result<Outcome> {
         io::stdout().write_all(explanation.as_bytes())?;
         return Ok(Outcome::Completed);
     }
-    let rules: Vec<&str> = ag_ui_stream::Rule::ALL.iter().map(|rule| rule.code()).collect();
+    let rules: Vec<&str> = ag_ui_stream::Rule::ALL.iter().map(|rule| rule.as_str()).collect();
     let lints: Vec<&str> = lint::Lint::ALL.iter().map(|lint| lint.name()).collect();
     let lists = [("rules", rules), ("lints", lints)].map(|(title, names)| {
         let mut lines = Vec::new();

@@ -59,7 +59,7 @@ pub(crate) struct ErrorReport {
 impl ErrorReport {
     pub(crate) fn new(error: &Error, line: Option<u64>) -> Self {
         Self {
-            rule: error.rule().map(ag_ui_stream::Rule::code),
+            rule: error.rule().map(ag_ui_stream::Rule::as_str),
             // Where the input ends too early, the event at fault is the one that is not there.
             event: match error {
                 Error::Truncated(truncated) => Some(truncated.events),
@@ -210,7 +210,7 @@ pub(crate) struct WarningReport<'a> {
 impl<'a> WarningReport<'a> {
     pub(crate) fn new(warning: &'a Warning) -> Self {
         Self {
-            rule: warning.rule.code(),
+            rule: warning.rule.as_str(),
             event: warning.event,
             r#type: &warning.event_type,
             path: text::cut(&warning.path),

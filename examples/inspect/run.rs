@@ -3,7 +3,7 @@
 use std::io;
 
 use ag_ui_stream::error::{Truncated, TruncatedBy};
-use ag_ui_stream::machine::{EventPipeline, Pipeline, PipelineBuilder, Strictness};
+use ag_ui_stream::machine::{EventPipeline, IdChecks, Machine, Pipeline, PipelineBuilder, Push};
 use ag_ui_stream::snapshot::Update;
 use ag_ui_stream::{Error, Event, Item, Limits, Message};
 use serde::Deserialize;
@@ -105,7 +105,7 @@ impl Fault {
 /// How recordings are to be judged.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) strictness: Strictness,
+    pub(crate) strictness: IdChecks,
     pub(crate) compat: bool,
     /// What `--history` gave; a recording's own comes before it.
     pub(crate) history: History,
@@ -120,8 +120,8 @@ pub(crate) struct History {
 
 impl Settings {
     fn builder(&self) -> PipelineBuilder {
-        let builder = Pipeline::builder().strictness(self.strictness);
-        if self.compat { builder } else { builder.without_compat() }
+        let builder = Pipeline::builder().id_checks(self.strictness);
+        if self.compat { builder } else { builder.without_upgrade() }
     }
 
     pub(crate) fn pipeline(&self, history: History) -> Pipeline {
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn history_is_read_like_an_event() {
-        let settings = Settings { strictness: Strictness::Lenient, compat: true, history: History::default() };
+        let settings = Settings { strictness: IdChecks::Warn, compat: true, history: History::default() };
         let message = r#"{"id":"m","role":"user","content":"\ud83d","extra":1}"#;
         let history = settings.read_history(format!("\u{feff} [{message}]").as_bytes()).unwrap();
         assert_eq!(history.messages.len(), 1);

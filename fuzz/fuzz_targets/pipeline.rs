@@ -6,7 +6,7 @@
 #[path = "../../tests/support/stages.rs"]
 mod stages;
 
-use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use libfuzzer_sys::fuzz_target;
 use stages::{one_by_one, whole};
 

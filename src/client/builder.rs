@@ -17,7 +17,7 @@ use super::options::Common;
 use super::{AbortHandle, ClientError};
 use crate::agent::BoxError;
 use crate::error::Error;
-use crate::machine::Downgrade;
+use crate::machine::Downgrader;
 use crate::outgoing::Outgoing;
 use crate::run_input::RunAgentInput;
 use crate::warning::Warning;
@@ -76,7 +76,7 @@ impl<R, O> Runner<R, O> {
         options: &Common,
         input: RunAgentInput,
         run: impl FnOnce(String, Deadline, AbortHandle) -> Fut,
-    ) -> Result<(T, Downgrade, Vec<Warning>), ClientError>
+    ) -> Result<(T, Downgrader, Vec<Warning>), ClientError>
     where
         Fut: Future<Output = Result<T, ClientError>>,
     {
@@ -84,7 +84,7 @@ impl<R, O> Runner<R, O> {
         let abort = self.abort.clone().unwrap_or_else(AbortHandle::new);
         let run = run(body, until(options.deadline), abort.clone());
         let run = unless_aborted(abort, within(options.deadline, ClientError::Deadline, run));
-        let peer = Downgrade::new(self.outgoing.peer()).with_limits(options.limits);
+        let peer = Downgrader::new(self.outgoing.peer()).with_limits(options.limits);
         Ok((run.await?, peer, warnings))
     }
 
@@ -213,7 +213,7 @@ macro_rules! agent_and_builder {
 
             /// Talks to a server that speaks this version of the protocol at most: what it cannot
             /// receive is not sent ([`Outgoing::max_protocol_version`]), and what it cannot say is not
-            /// given ([`Downgrade`](crate::machine::Downgrade)), with warnings among the events.
+            /// given ([`Downgrader`](crate::machine::Downgrader)), with warnings among the events.
             ///
             /// [`Outgoing::max_protocol_version`]: crate::input::Outgoing::max_protocol_version
             pub fn max_protocol_version(mut self, peer: ProtocolVersion) -> Self {

@@ -15,7 +15,7 @@ use super::options::Common;
 use super::{AbortHandle, ClientError};
 use crate::combinator::{Idle, Timer};
 use crate::error::Error;
-use crate::machine::Downgrade;
+use crate::machine::Downgrader;
 use crate::raw::RawItem;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
@@ -59,7 +59,7 @@ pin_project! {
         events: Option<S>,
         // What there was to say before the first event.
         warnings: vec::IntoIter<Warning>,
-        peer: Downgrade,
+        peer: Downgrader,
         // Whether a run has ended, and no other has begun since.
         is_run_over: bool,
         idle: Idle,
@@ -75,7 +75,7 @@ impl<S> Guarded<S> {
         Self {
             events: Some(events),
             warnings: Vec::new().into_iter(),
-            peer: Downgrade::new(ProtocolVersion::CURRENT),
+            peer: Downgrader::new(ProtocolVersion::CURRENT),
             is_run_over: false,
             idle: Idle::new(options.no_event),
             after_run: Idle::new(options.after_run),
@@ -86,7 +86,7 @@ impl<S> Guarded<S> {
     }
 
     /// The same from a server of this version.
-    pub(super) fn with_peer(self, peer: Downgrade) -> Self {
+    pub(super) fn with_peer(self, peer: Downgrader) -> Self {
         Self { peer, ..self }
     }
 
@@ -184,7 +184,7 @@ macro_rules! guarded_events {
     ($events:ident $(<$source:ident> where $item:ty)?) => {
         impl$(<$source>)? $events$(<$source>)? {
             /// The same from a server that speaks this version at most, after these warnings.
-            pub(super) fn with_peer(mut self, peer: Downgrade, warnings: Vec<Warning>) -> Self {
+            pub(super) fn with_peer(mut self, peer: Downgrader, warnings: Vec<Warning>) -> Self {
                 self.events = self.events.with_peer(peer).with_warnings(warnings);
                 self
             }

@@ -23,7 +23,7 @@ use crate::combinator::{Idle, Staged};
 use crate::error::Error;
 use crate::excerpt::excerpt;
 use crate::limits::Limits;
-use crate::machine::{Downgrade, Machine};
+use crate::machine::{Downgrader, Machine, Push};
 use crate::raw::RawItem;
 use crate::rule::Rule;
 use crate::warning::Warning;
@@ -147,9 +147,7 @@ impl Quoting {
     }
 }
 
-impl Machine<Bytes> for Quoting {
-    type Output = RawItem;
-
+impl Push<Bytes> for Quoting {
     fn push(&mut self, piece: Bytes) -> Result<(), Error> {
         let pushed = self.decoder.push(&piece);
         if self.decoder.event_count() > 0 {
@@ -160,6 +158,10 @@ impl Machine<Bytes> for Quoting {
         }
         pushed
     }
+}
+
+impl Machine for Quoting {
+    type Output = RawItem;
 
     fn pop(&mut self) -> Option<RawItem> {
         self.decoder.pop()

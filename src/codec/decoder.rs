@@ -9,7 +9,7 @@ use super::ProtobufDecoder;
 use super::SseDecoder;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::machine::Machine;
+use crate::machine::{Machine, Push};
 use crate::raw::RawItem;
 
 /// One of the decoders.
@@ -124,12 +124,15 @@ impl Decoder {
 macro_rules! decoders {
     ($($(#[$cfg:meta])* $decoder:ident;)*) => {$(
         $(#[$cfg])*
-        impl<B: AsRef<[u8]>> Machine<B> for $decoder {
-            type Output = RawItem;
-
+        impl<B: AsRef<[u8]>> Push<B> for $decoder {
             fn push(&mut self, input: B) -> Result<(), Error> {
                 $decoder::push(self, input.as_ref())
             }
+        }
+
+        $(#[$cfg])*
+        impl Machine for $decoder {
+            type Output = RawItem;
 
             fn pop(&mut self) -> Option<RawItem> {
                 $decoder::pop(self)

@@ -8,7 +8,7 @@ use super::json::unwritable;
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::Machine;
+use crate::machine::{Machine, Push};
 
 /// Writes events as bytes.
 ///
@@ -61,7 +61,7 @@ impl Encoder {
     /// # Errors
     /// Those of [`Format::encode`].
     pub fn push(&mut self, input: impl Into<Item>) -> Result<(), Error> {
-        Machine::push(self, input)
+        Push::push(self, input)
     }
 
     /// The bytes of the next event that is ready.
@@ -70,9 +70,7 @@ impl Encoder {
     }
 }
 
-impl<I: Into<Item>> Machine<I> for Encoder {
-    type Output = Vec<u8>;
-
+impl<I: Into<Item>> Push<I> for Encoder {
     fn push(&mut self, input: I) -> Result<(), Error> {
         if let Item::Event(indexed) = input.into() {
             let index = indexed.index().unwrap_or(self.events);
@@ -81,6 +79,10 @@ impl<I: Into<Item>> Machine<I> for Encoder {
         }
         Ok(())
     }
+}
+
+impl Machine for Encoder {
+    type Output = Vec<u8>;
 
     fn pop(&mut self) -> Option<Vec<u8>> {
         self.ready.pop_front()

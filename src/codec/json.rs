@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::error::{Error, Malformed};
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::Machine;
+use crate::machine::{Machine, Push};
 use crate::rule::Rule;
 
 /// Writes events as JSON texts.
@@ -52,7 +52,7 @@ impl JsonEncoder {
     /// # Errors
     /// [`Error::Malformed`] (rule E9).
     pub fn push(&mut self, input: impl Into<Item>) -> Result<(), Error> {
-        Machine::push(self, input)
+        Push::push(self, input)
     }
 
     /// The text of the next event that is ready.
@@ -61,9 +61,7 @@ impl JsonEncoder {
     }
 }
 
-impl<I: Into<Item>> Machine<I> for JsonEncoder {
-    type Output = String;
-
+impl<I: Into<Item>> Push<I> for JsonEncoder {
     fn push(&mut self, input: I) -> Result<(), Error> {
         if let Item::Event(indexed) = input.into() {
             let index = indexed.index().unwrap_or(self.events);
@@ -73,6 +71,10 @@ impl<I: Into<Item>> Machine<I> for JsonEncoder {
         }
         Ok(())
     }
+}
+
+impl Machine for JsonEncoder {
+    type Output = String;
 
     fn pop(&mut self) -> Option<String> {
         self.ready.pop_front()

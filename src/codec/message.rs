@@ -3,7 +3,7 @@
 use super::Ready;
 use crate::error::{Error, Malformed};
 use crate::limits::Limits;
-use crate::machine::Machine;
+use crate::machine::{Machine, Push};
 use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
 
@@ -70,9 +70,7 @@ impl MessageDecoder {
     }
 }
 
-impl<T: AsRef<str>, B: AsRef<[u8]>> Machine<Message<T, B>> for MessageDecoder {
-    type Output = RawItem;
-
+impl<T: AsRef<str>, B: AsRef<[u8]>> Push<Message<T, B>> for MessageDecoder {
     fn push(&mut self, message: Message<T, B>) -> Result<(), Error> {
         if self.ended {
             return Ok(());
@@ -81,6 +79,10 @@ impl<T: AsRef<str>, B: AsRef<[u8]>> Machine<Message<T, B>> for MessageDecoder {
         self.ended = taken.is_err();
         taken
     }
+}
+
+impl Machine for MessageDecoder {
+    type Output = RawItem;
 
     fn pop(&mut self) -> Option<RawItem> {
         self.ready.pop()
@@ -112,7 +114,7 @@ mod tests {
         }
 
         fn push(decoder: &mut MessageDecoder, message: &[u8]) -> (usize, Result<(), Error>) {
-            let pushed = Machine::push(decoder, Message::<&str, _>::Binary(message));
+            let pushed = Push::push(decoder, Message::<&str, _>::Binary(message));
             let items = std::iter::from_fn(|| decoder.ready.pop()).count();
             (items, pushed)
         }

@@ -163,7 +163,7 @@ impl Ready {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
-    use crate::machine::Machine;
+    use crate::machine::Push;
 
     /// Everything that a decoder gives for these pieces, and how it ends.
     pub(crate) fn run_in_pieces<'a, M>(
@@ -171,7 +171,7 @@ pub(crate) mod testing {
         pieces: impl IntoIterator<Item = &'a [u8]>,
     ) -> (Vec<RawItem>, Option<Error>)
     where
-        M: Machine<&'a [u8], Output = RawItem>,
+        M: Push<&'a [u8], Output = RawItem>,
     {
         let mut items = Vec::new();
         for piece in pieces {
@@ -188,7 +188,7 @@ pub(crate) mod testing {
 
     pub(crate) fn run<'a, M>(decoder: M, bytes: &'a [u8]) -> (Vec<RawItem>, Option<Error>)
     where
-        M: Machine<&'a [u8], Output = RawItem>,
+        M: Push<&'a [u8], Output = RawItem>,
     {
         run_in_pieces(decoder, [bytes])
     }

@@ -15,7 +15,7 @@ use crate::codec::{Encoder, Format};
 #[cfg(doc)]
 use crate::error::Error;
 #[cfg(feature = "__format")]
-use crate::machine::Machine;
+use crate::machine::Push;
 #[cfg(feature = "__format")]
 use crate::raw::RawItem;
 
@@ -102,7 +102,7 @@ pub trait ByteStreamExt: Stream {
     where
         Self: Stream<Item = Result<B, E>> + Sized,
         B: AsRef<[u8]>,
-        D: Machine<B, Output = RawItem>,
+        D: Push<B, Output = RawItem>,
     {
         giving::<RawItem, E, _>(Decode::new(self, decoder))
     }

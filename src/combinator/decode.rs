@@ -7,7 +7,7 @@ use pin_project_lite::pin_project;
 
 use super::Staged;
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::Push;
 use crate::raw::RawItem;
 
 pin_project! {
@@ -25,7 +25,7 @@ impl<S, D, B, E> Stream for Decode<S, D>
 where
     S: Stream<Item = Result<B, E>>,
     B: AsRef<[u8]>,
-    D: Machine<B, Output = RawItem>,
+    D: Push<B, Output = RawItem>,
 {
     type Item = Result<RawItem, Error<E>>;
 
@@ -34,7 +34,7 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint::<B>()
+        self.inner.size_hint()
     }
 }
 
@@ -42,7 +42,7 @@ impl<S, D, B, E> FusedStream for Decode<S, D>
 where
     S: Stream<Item = Result<B, E>>,
     B: AsRef<[u8]>,
-    D: Machine<B, Output = RawItem>,
+    D: Push<B, Output = RawItem>,
 {
     fn is_terminated(&self) -> bool {
         self.inner.is_terminated()

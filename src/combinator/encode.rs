@@ -68,7 +68,7 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint::<<S::Item as ItemInput>::Item>()
+        self.inner.size_hint()
     }
 }
 

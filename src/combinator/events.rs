@@ -35,7 +35,7 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint::<<S::Item as RawInput>::Raw>()
+        self.inner.size_hint()
     }
 }
 

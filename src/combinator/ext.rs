@@ -1,14 +1,14 @@
 use futures::stream::Stream;
 
 use super::{
-    Assemble, Compat, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, TakeRun, Through, Updates,
-    Verify, giving,
+    Assemble, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, TakeRun, Through, Updates,
+    Upgrade, Verify, giving,
 };
 #[cfg(doc)]
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{self, Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Verifier};
+use crate::machine::{self, Assembler, Enforcer, EventPipeline, Expander, Pipeline, Push, Verifier};
 use crate::raw::RawItem;
 use crate::snapshot::{Changed, Update};
 
@@ -31,7 +31,7 @@ use crate::snapshot::{Changed, Update};
 ///
 /// | method | takes | gives |
 /// |---|---|---|
-/// | [`compat`](EventStreamExt::compat) | raw events | raw events without retired shapes |
+/// | [`upgrade`](EventStreamExt::upgrade) | raw events | raw events without retired shapes |
 /// | [`enforce`](EventStreamExt::enforce) | raw events | [`Item`]: typed events and warnings |
 /// | [`expand`](EventStreamExt::expand) | items or events | items without chunks |
 /// | [`verify`](EventStreamExt::verify) | items or events | the same items, in a legal order |
@@ -52,9 +52,8 @@ use crate::snapshot::{Changed, Update};
 ///
 /// # Other traits of the kind
 /// No method here has a name that `futures::StreamExt`, `futures::TryStreamExt` or
-/// `tokio_stream::StreamExt` use, so that all of them can be imported together; with one exception:
-/// `TryStreamExt` has a `compat` where the feature of that name is on in `futures`. Where two
-/// traits do collide, the qualified call tells them apart: `EventStreamExt::compat(source)`.
+/// `tokio_stream::StreamExt` use, so that all of them can be imported together. Where another trait
+/// of yours does collide, the qualified call tells them apart: `EventStreamExt::upgrade(source)`.
 ///
 /// [`FusedStream`]: futures::stream::FusedStream
 pub trait EventStreamExt: Stream {
@@ -115,7 +114,7 @@ pub trait EventStreamExt: Stream {
     }
 
     /// [`updates`](EventStreamExt::updates) with a pipeline of other options: history, limits,
-    /// strictness.
+    /// checks of ids.
     ///
     /// # Examples
     /// ```
@@ -412,27 +411,27 @@ pub trait EventStreamExt: Stream {
     /// let source = stream::iter([
     ///     r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":null}"#,
     /// ]);
-    /// let items: Vec<_> = source.compat().enforce().try_collect().await?;
+    /// let items: Vec<_> = source.upgrade().enforce().try_collect().await?;
     /// assert_eq!(items[0].warning().unwrap().rule, Rule::B2);
     /// assert!(items[1].event().is_some());
     /// # Ok(())
     /// # }
     /// ```
-    fn compat(self) -> Compat<Self>
+    fn upgrade(self) -> Upgrade<Self>
     where
         Self: Sized,
         Self::Item: RawInput,
     {
-        self.compat_with(machine::Compat::new())
+        self.upgrade_with(machine::Upgrader::new())
     }
 
-    /// [`compat`](EventStreamExt::compat) with other limits, or other ids.
-    fn compat_with(self, machine: machine::Compat) -> Compat<Self>
+    /// [`upgrade`](EventStreamExt::upgrade) with other limits, or other ids.
+    fn upgrade_with(self, machine: machine::Upgrader) -> Upgrade<Self>
     where
         Self: Sized,
         Self::Item: RawInput,
     {
-        giving::<RawItem, <Self::Item as RawInput>::Error, _>(Compat::new(self, machine))
+        giving::<RawItem, <Self::Item as RawInput>::Error, _>(Upgrade::new(self, machine))
     }
 
     /// The first stage: raw events in, typed events out, held to the schema.
@@ -577,7 +576,7 @@ pub trait EventStreamExt: Stream {
         self.verify_with(Verifier::new())
     }
 
-    /// [`verify`](EventStreamExt::verify) with a verifier of other strictness.
+    /// [`verify`](EventStreamExt::verify) with a verifier that checks ids otherwise.
     fn verify_with(self, machine: Verifier) -> Verify<Self>
     where
         Self: Sized,
@@ -654,7 +653,7 @@ pub trait EventStreamExt: Stream {
     ///
     /// # Examples
     /// ```
-    /// use ag_ui_stream::machine::Machine;
+    /// use ag_ui_stream::machine::{Machine, Push};
     /// use ag_ui_stream::{Error, Event, EventStreamExt, Item};
     /// use futures::{TryStreamExt, stream};
     ///
@@ -662,15 +661,17 @@ pub trait EventStreamExt: Stream {
     /// #[derive(Default)]
     /// struct Lines(String);
     ///
-    /// impl Machine<Item> for Lines {
-    ///     type Output = String;
-    ///
+    /// impl Push<Item> for Lines {
     ///     fn push(&mut self, item: Item) -> Result<(), Error> {
     ///         if let Some(Event::TextMessageContent(content)) = item.event() {
     ///             self.0.push_str(&content.delta);
     ///         }
     ///         Ok(())
     ///     }
+    /// }
+    ///
+    /// impl Machine for Lines {
+    ///     type Output = String;
     ///
     ///     fn pop(&mut self) -> Option<String> {
     ///         let end = self.0.find('\n')?;
@@ -698,7 +699,7 @@ pub trait EventStreamExt: Stream {
     where
         Self: Sized,
         Self::Item: ItemInput,
-        M: Machine<<Self::Item as ItemInput>::Item>,
+        M: Push<<Self::Item as ItemInput>::Item>,
     {
         giving::<M::Output, <Self::Item as ItemInput>::Error, _>(Through::new(self, machine))
     }

@@ -14,14 +14,14 @@ use crate::raw::{RawEvent, RawItem};
 /// |---|---|
 /// | `R` | `Error` |
 /// | `Result<R, E>` | `Error<E>` |
-/// | `Result<RawItem, Error<E>>`, from [`compat`](super::EventStreamExt::compat) | `Error<E>` |
+/// | `Result<RawItem, Error<E>>`, from [`upgrade`](super::EventStreamExt::upgrade) | `Error<E>` |
 ///
 /// The trait is sealed, as [`RawEvent`] is.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no raw event",
     label = "the source gives `{Self}`",
     note = "a stage on raw events takes JSON text or bytes (`&str`, `String`, `&[u8]`, `Vec<u8>`, …), `serde_json::Value`, `Event` or `Raw`, or a `Result` of one of these with any error",
-    note = "behind `compat` it takes `Result<RawItem, Error<E>>`: middleware has to leave the error as it is"
+    note = "after `upgrade` it takes `Result<RawItem, Error<E>>`: middleware has to leave the error as it is"
 )]
 pub trait RawInput {
     /// The raw event.

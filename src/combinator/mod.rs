@@ -37,9 +37,9 @@
 //!
 //! ```
 //! use ag_ui_stream::Error;
-//! use ag_ui_stream::machine::{Enforcer, Machine};
+//! use ag_ui_stream::machine::{Enforcer, Push};
 //!
-//! fn drive<I, M: Machine<I>>(
+//! fn drive<I, M: Push<I>>(
 //!     source: impl IntoIterator<Item = I>,
 //!     machine: &mut M,
 //!     mut give: impl FnMut(M::Output),
@@ -124,7 +124,6 @@ macro_rules! shell {
 mod assemble;
 #[cfg(feature = "__codec")]
 mod bytes;
-mod compat;
 #[cfg(feature = "__format")]
 mod decode;
 #[cfg(feature = "__format")]
@@ -150,6 +149,7 @@ mod through;
 #[cfg(feature = "__codec")]
 mod to_json;
 mod updates;
+mod upgrade;
 mod verify;
 
 pub use assemble::Assemble;
@@ -157,7 +157,6 @@ pub use assemble::Assemble;
 pub use bytes::ByteStreamExt;
 #[cfg(feature = "__codec")]
 pub use bytes::EncodeStreamExt;
-pub use compat::Compat;
 #[cfg(feature = "__format")]
 pub use decode::Decode;
 #[cfg(feature = "__format")]
@@ -181,6 +180,7 @@ pub use through::Through;
 #[cfg(feature = "__codec")]
 pub use to_json::ToJson;
 pub use updates::Updates;
+pub use upgrade::Upgrade;
 pub use verify::Verify;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Cut, Machine};
+use crate::machine::{Cut, Machine, Push};
 use crate::snapshot::{Changed, Update};
 
 /// The events of a machine that gives warnings too.
@@ -14,12 +14,14 @@ pub(super) struct OnlyEvents<M>(pub(super) M);
 #[derive(Debug)]
 pub(super) struct OnlyChanges<M>(pub(super) M);
 
-impl<I, M: Machine<I, Output = Item>> Machine<I> for OnlyEvents<M> {
-    type Output = Event;
-
+impl<I, M: Push<I, Output = Item>> Push<I> for OnlyEvents<M> {
     fn push(&mut self, input: I) -> Result<(), Error> {
         self.0.push(input)
     }
+}
+
+impl<M: Machine<Output = Item>> Machine for OnlyEvents<M> {
+    type Output = Event;
 
     fn pop(&mut self) -> Option<Event> {
         loop {
@@ -38,12 +40,14 @@ impl<I, M: Machine<I, Output = Item>> Machine<I> for OnlyEvents<M> {
     }
 }
 
-impl<I, M: Machine<I, Output = Update>> Machine<I> for OnlyChanges<M> {
-    type Output = Changed;
-
+impl<I, M: Push<I, Output = Update>> Push<I> for OnlyChanges<M> {
     fn push(&mut self, input: I) -> Result<(), Error> {
         self.0.push(input)
     }
+}
+
+impl<M: Machine<Output = Update>> Machine for OnlyChanges<M> {
+    type Output = Changed;
 
     fn pop(&mut self) -> Option<Changed> {
         loop {

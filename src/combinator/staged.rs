@@ -19,7 +19,7 @@ use futures::stream::Stream;
 use pin_project_lite::pin_project;
 
 use crate::error::Error;
-use crate::machine::{Cut, Machine};
+use crate::machine::{Cut, Machine, Push};
 
 /// How many inputs one poll may take without giving an output.
 ///
@@ -75,7 +75,7 @@ impl<S, M> Staged<S, M> {
     ) -> Poll<Option<Result<M::Output, Error<E>>>>
     where
         S: Stream,
-        M: Machine<I>,
+        M: Push<I>,
     {
         let mut this = self.project();
         if *this.ended {
@@ -124,9 +124,9 @@ impl<S, M> Staged<S, M> {
 
     /// What is held is sure to come, all else may be dropped; of the source's own hint nothing can
     /// be told, since an event may give none, one or several outputs.
-    pub(crate) fn size_hint<I>(&self) -> (usize, Option<usize>)
+    pub(crate) fn size_hint(&self) -> (usize, Option<usize>)
     where
-        M: Machine<I>,
+        M: Machine,
     {
         if self.ended {
             return (0, Some(0));

@@ -7,7 +7,7 @@ use pin_project_lite::pin_project;
 
 use super::{ItemInput, Staged};
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::Push;
 
 pin_project! {
     /// Items through a machine of the user's own: the stream of
@@ -25,7 +25,7 @@ impl<S, M> Stream for Through<S, M>
 where
     S: Stream,
     S::Item: ItemInput,
-    M: Machine<<S::Item as ItemInput>::Item>,
+    M: Push<<S::Item as ItemInput>::Item>,
 {
     type Item = Result<M::Output, Error<<S::Item as ItemInput>::Error>>;
 
@@ -34,7 +34,7 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint::<<S::Item as ItemInput>::Item>()
+        self.inner.size_hint()
     }
 }
 
@@ -42,7 +42,7 @@ impl<S, M> FusedStream for Through<S, M>
 where
     S: Stream,
     S::Item: ItemInput,
-    M: Machine<<S::Item as ItemInput>::Item>,
+    M: Push<<S::Item as ItemInput>::Item>,
 {
     fn is_terminated(&self) -> bool {
         self.inner.is_terminated()

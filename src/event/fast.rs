@@ -54,6 +54,27 @@ impl TextContent {
     }
 }
 
+/// A `TEXT_MESSAGE_CHUNK` that brings no more than a delta, in parts too.
+pub(crate) struct TextChunk {
+    pub(crate) message_id: Option<MessageId>,
+    pub(crate) delta: SmolStr,
+    pub(crate) owner: Option<SubagentRunId>,
+    pub(crate) timestamp: Option<i64>,
+}
+
+impl TextChunk {
+    pub(crate) fn into_event(self) -> Event {
+        Event::from(TextMessageChunkEvent {
+            message_id: self.message_id,
+            role: None,
+            delta: Some(self.delta),
+            name: None,
+            subagent_run_id: self.owner,
+            base: BaseEvent { timestamp: self.timestamp, raw_event: None, metadata: None },
+        })
+    }
+}
+
 /// The members of a flat event.
 #[derive(Default)]
 pub(crate) struct Fields<'a> {
@@ -176,22 +197,18 @@ impl<'a> Fields<'a> {
 
     /// Whether they are those of a `TEXT_MESSAGE_CHUNK` that brings no more than a delta.
     #[inline]
-    pub(crate) fn is_text_delta(&self) -> bool {
+    pub(crate) fn is_text_chunk(&self) -> bool {
         self.event_type == "TEXT_MESSAGE_CHUNK" && self.has(DELTA, MESSAGE_ID)
     }
 
-    /// The ids of such a chunk.
-    #[inline]
-    pub(crate) fn ids(&self, interner: &mut Interner) -> (Option<MessageId>, Option<SubagentRunId>) {
+    /// The parts of such a chunk.
+    #[inline(always)]
+    pub(crate) fn text_chunk(&self, interner: &mut Interner) -> TextChunk {
+        let delta = short(&self.delta);
         let message_id =
             self.optional(MESSAGE_ID, self.message_id).map(|text| MessageId::from_id(interner.get(0, text)));
-        (message_id, common(self, interner).0)
-    }
-
-    /// Its delta.
-    #[inline(always)]
-    pub(crate) fn delta(&self) -> SmolStr {
-        short(&self.delta)
+        let (owner, base) = common(self, interner);
+        TextChunk { message_id, delta, owner, timestamp: base.timestamp }
     }
 
     /// Any other event.
@@ -274,19 +291,6 @@ fn spaced_key(scanner: &mut Scanner<'_>) -> Option<u16> {
     };
     scanner.skip_whitespace();
     scanner.take(b':').then_some(bit)
-}
-
-/// The event, if it is one that needs no more than this.
-#[inline]
-pub(crate) fn read(text: &str, interner: &mut Interner) -> Option<Event> {
-    let mut fields = Fields::default();
-    if !fields.read(text) {
-        return None;
-    }
-    if fields.is_text_content() {
-        return Some(fields.text_content(interner).into_event());
-    }
-    fields.other(interner)
 }
 
 #[inline(always)]

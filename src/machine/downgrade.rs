@@ -1,20 +1,21 @@
 //! What a peer from before AG-UI 1.0 is taken to say.
 
+use core::fmt;
 use std::collections::VecDeque;
 
-use super::Machine;
-use super::compat::{Members, get_mut, has_escaped_letters, remove, string};
+use super::upgrade::{Members, get_mut, has_escaped_letters, remove, string};
+use super::{Machine, Push};
 use crate::error::Error;
+use crate::item::Counter;
 use crate::json::node::Node;
 use crate::limits::Limits;
-use crate::raw::Owned;
-use crate::raw::{Raw, RawEvent, RawItem};
+use crate::raw::{Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
 
 /// Holds a producer to the version of the protocol that it is known to speak: takes raw events, gives
-/// raw events without what came after that version, for [`compat`](crate::machine::Compat) or any
+/// raw events without what came after that version, for an [`Upgrader`](crate::machine::Upgrader) or any
 /// later stage.
 ///
 /// Up to [0.0.57](ProtocolVersion::LAST_WITHOUT_SUBAGENTS) there are no subagents: their events are
@@ -31,25 +32,23 @@ use crate::warning::Warning;
 ///
 /// # Examples
 /// ```
-/// use ag_ui_stream::machine::Downgrade;
+/// use ag_ui_stream::machine::{Downgrader, Machine, Push};
 /// use ag_ui_stream::{Raw, RawItem, Rule};
 ///
-/// let mut downgrade = Downgrade::new("0.0.57".parse()?);
-/// downgrade.push(r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}"#)?;
-/// downgrade.push(r#"{"type":"STEP_STARTED","stepName":"one","subagentRunId":"s"}"#)?;
+/// let mut downgrader = Downgrader::new("0.0.57".parse()?);
+/// downgrader.push(r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}"#)?;
+/// downgrader.push(r#"{"type":"STEP_STARTED","stepName":"one","subagentRunId":"s"}"#)?;
 ///
-/// let Some(RawItem::Warning(warning)) = downgrade.pop() else { panic!() };
+/// let Some(RawItem::Warning(warning)) = downgrader.pop() else { panic!() };
 /// assert_eq!((warning.rule, warning.event), (Rule::R11, 0));
-/// let Some(RawItem::Event { raw: Raw::Text(text), index: 1 }) = downgrade.pop() else { panic!() };
+/// let Some(RawItem::Event { raw: Raw::Text(text), index: 1 }) = downgrader.pop() else { panic!() };
 /// assert_eq!(text, r#"{"type":"STEP_STARTED","stepName":"one"}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
-pub struct Downgrade {
+pub struct Downgrader {
     peer: ProtocolVersion,
     limits: Limits,
-    /// The index of the next event, where it has none of its own.
-    next: u64,
+    counter: Counter,
     ready: VecDeque<RawItem>,
 }
 
@@ -61,11 +60,11 @@ enum Verdict {
     Dropped(String),
 }
 
-impl Downgrade {
+impl Downgrader {
     /// One for a producer of this version, with the default [`Limits`].
     #[must_use]
     pub fn new(peer: ProtocolVersion) -> Self {
-        Self { peer, limits: Limits::default(), next: 0, ready: VecDeque::new() }
+        Self { peer, limits: Limits::default(), counter: Counter::default(), ready: VecDeque::new() }
     }
 
     /// The same with other bounds: an event beyond them passes through unchanged, for enforcement to
@@ -79,10 +78,9 @@ impl Downgrade {
     /// One in, one out.
     pub(crate) fn apply(&mut self, input: impl RawEvent) -> RawItem {
         let (raw, index) = match input.own() {
-            Owned::Event(raw, index) => (raw, index.unwrap_or(self.next)),
+            Owned::Event(raw, index) => (raw, self.counter.count(index)),
             Owned::Warning(warning) => return RawItem::Warning(warning),
         };
-        self.next = index.saturating_add(1);
         if self.peer > ProtocolVersion::LAST_WITHOUT_SUBAGENTS {
             return RawItem::Event { raw, index };
         }
@@ -170,14 +168,26 @@ fn remove_tags(members: &mut Members<'_>, list: &str) -> bool {
     })
 }
 
-impl<R: RawEvent> Machine<R> for Downgrade {
-    type Output = RawItem;
+impl fmt::Debug for Downgrader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Downgrader")
+            .field("peer", &self.peer)
+            .field("events", &self.counter.next())
+            .field("ready", &self.ready.len())
+            .finish_non_exhaustive()
+    }
+}
 
+impl<R: RawEvent> Push<R> for Downgrader {
     fn push(&mut self, input: R) -> Result<(), Error> {
         let output = self.apply(input);
         self.ready.push_back(output);
         Ok(())
     }
+}
+
+impl Machine for Downgrader {
+    type Output = RawItem;
 
     fn pop(&mut self) -> Option<RawItem> {
         self.ready.pop_front()

@@ -1,17 +1,18 @@
 //! Enforcement: raw events in, typed events out (rules E1 to E11).
 
+use core::fmt;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::Machine;
+use super::sink::Sink;
+use super::{Machine, Push};
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::{Event, EventType};
 use crate::event::{fast, open};
 use crate::excerpt::excerpt;
-use crate::id::Interner;
-use crate::item::{Halves, Indexed, Item};
+use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::node::Node;
 use crate::json::string::Lone;
 use crate::limits::Limits;
@@ -33,10 +34,10 @@ use crate::warning::Warning;
 /// # Errors
 /// [`Error::Malformed`] with E5, E9 or, for an id, E11, and [`Error::LimitExceeded`]. An event that
 /// is rejected leaves nothing behind, so a tool that wants to see every fault may go on pushing.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Enforcer {
     limits: Limits,
-    next: u64,
+    counter: Counter,
     cx: Context,
     ready: VecDeque<Item>,
 }
@@ -58,16 +59,59 @@ impl Enforcer {
     /// How many input events came so far; the index of the next one.
     #[must_use]
     pub fn event_count(&self) -> u64 {
-        self.next
+        self.counter.next()
     }
 
-    fn read(&mut self, body: Body<'_>, index: u64) -> Result<(), Error> {
+    /// Reads text by the fast paths, and gives the event to `next`. `false` where none of them can:
+    /// it is for [`feed_thoroughly`](Enforcer::feed_thoroughly) to say why.
+    ///
+    /// What it reads has no `null` and no retired shape, so that it needs no translation before.
+    #[inline]
+    pub(super) fn feed_fast(&mut self, text: &str, index: u64, next: &mut impl Sink) -> Result<bool, Error> {
+        if text.len() > self.limits.max_event_bytes {
+            return Ok(false);
+        }
+        let mut fields = fast::Fields::default();
+        let interner = &mut self.cx.interner;
+        if fields.read(text) {
+            if fields.is_text_content() {
+                let place = Place::new(index, EventType::TextMessageContent);
+                next.text_content(fields.text_content(interner), place)?;
+                return Ok(true);
+            }
+            if fields.is_text_chunk() {
+                let place = Place::new(index, EventType::TextMessageChunk);
+                next.text_chunk(fields.text_chunk(interner), place)?;
+                return Ok(true);
+            }
+            if let Some(event) = fields.other(interner) {
+                next.event(Indexed::new(event, index))?;
+                return Ok(true);
+            }
+        }
+        match open::read(text, self.limits.depth(), interner) {
+            Some(event) => next.event(Indexed::new(event, index)).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Reads a raw event, and gives to `next` what it says.
+    pub(super) fn feed(&mut self, body: Body<'_>, index: u64, next: &mut impl Sink) -> Result<(), Error> {
+        let body = body.decoded();
         match body {
-            Body::Text(text) => self.read_text(text, index),
+            Body::Text(text) if self.feed_fast(text, index, next)? => Ok(()),
+            body => self.feed_thoroughly(body, index, next),
+        }
+    }
+
+    /// The same, for text that no fast path reads.
+    pub(super) fn feed_thoroughly(&mut self, body: Body<'_>, index: u64, next: &mut impl Sink) -> Result<(), Error> {
+        match body {
+            Body::Text(text) => self.read_text(text, index, next),
             Body::Bytes(bytes) => {
                 self.check_len(bytes.len(), index)?;
                 match core::str::from_utf8(bytes) {
-                    Ok(text) => self.read_text(text, index),
+                    Ok(text) => self.read_text(text, index, next),
                     Err(error) => {
                         Err(no_event(index, "UTF-8", format!("a byte that is none at offset {}", error.valid_up_to())))
                     }
@@ -75,57 +119,16 @@ impl Enforcer {
             }
             Body::Value(value) => {
                 let node = Node::from_value(value, self.limits.depth()).ok_or_else(|| self.too_deep(index))?;
-                self.read_node(&node, index)
+                self.read_node(&node, index, next)
             }
-            Body::Event(event) => self.read_event(event, index),
-            Body::Warning(warning) => {
-                self.ready.push_back(Item::Warning(warning));
-                Ok(())
-            }
+            Body::Event(event) => self.read_event(event, index, next),
+            Body::Warning(warning) => next.warning(warning),
         }
     }
 
-    #[inline]
-    fn read_text(&mut self, text: &str, index: u64) -> Result<(), Error> {
+    /// Reads text by way of a tree.
+    fn read_text(&mut self, text: &str, index: u64, next: &mut impl Sink) -> Result<(), Error> {
         self.check_len(text.len(), index)?;
-        let depth = self.limits.depth();
-        let interner = &mut self.cx.interner;
-        if let Some(event) = fast::read(text, interner).or_else(|| open::read(text, depth, interner)) {
-            self.ready.push_back(Item::Event(Indexed::new(event, index)));
-            return Ok(());
-        }
-        self.read_text_thoroughly(text, index)
-    }
-
-    /// Reads the fields by the fast path, without queueing an event; `false` leaves everything to
-    /// [`Machine::push`].
-    #[inline]
-    pub(crate) fn read_fields<'a>(&self, text: &'a str, fields: &mut fast::Fields<'a>) -> bool {
-        text.len() <= self.limits.max_event_bytes && self.ready.is_empty() && fields.read(text)
-    }
-
-    /// The event, if it is one that the other fast path reads; not queued either.
-    pub(crate) fn read_open(&mut self, text: &str) -> Option<Event> {
-        if text.len() > self.limits.max_event_bytes || !self.ready.is_empty() {
-            return None;
-        }
-        open::read(text, self.limits.depth(), &mut self.cx.interner)
-    }
-
-    /// Counts an input event that was read in place, and gives its index.
-    #[inline]
-    pub(crate) fn count(&mut self) -> u64 {
-        let index = self.next;
-        self.next += 1;
-        index
-    }
-
-    #[inline]
-    pub(crate) fn interner(&mut self) -> &mut Interner {
-        &mut self.cx.interner
-    }
-
-    fn read_text_thoroughly(&mut self, text: &str, index: u64) -> Result<(), Error> {
         let node = Node::parse(text, self.limits.depth()).map_err(|error| {
             if error.too_deep {
                 return self.too_deep(index);
@@ -140,7 +143,7 @@ impl Enforcer {
             }
             no_event(index, "a JSON object", found)
         })?;
-        self.read_node(&node, index)
+        self.read_node(&node, index, next)
     }
 
     fn check_len(&self, len: usize, index: u64) -> Result<(), Error> {
@@ -154,7 +157,7 @@ impl Enforcer {
         LimitExceeded::new(index, Limit::Depth, self.limits.depth()).into()
     }
 
-    fn read_node(&mut self, node: &Node<'_>, index: u64) -> Result<(), Error> {
+    fn read_node(&mut self, node: &Node<'_>, index: u64, next: &mut impl Sink) -> Result<(), Error> {
         let Node::Object(members) = node else {
             return Err(no_event(index, "a JSON object", node.describe()));
         };
@@ -174,9 +177,9 @@ impl Enforcer {
         };
         let Some(event_type) = EventType::from_wire(type_name) else {
             let message = format!("dropped an event of the unknown type {:?}", excerpt(type_name, 64));
-            self.warn(Rule::E1, index, type_name, String::new(), message);
-            return Ok(());
+            return next.warning(Warning::new(Rule::E1, index, type_name, "", message));
         };
+        let place = Place::new(index, event_type);
         self.cx.reset();
         let lone = match (is_delta_bearing(event_type), member("delta")) {
             (true, Some(Node::String(delta))) => delta.lone,
@@ -184,38 +187,32 @@ impl Enforcer {
         };
         match Event::decode_as(event_type, node, &mut self.cx) {
             Ok(event) => {
-                self.warn_of_removed(index, event_type, lone);
-                let mut indexed = Indexed::new(event, index);
+                self.warn_of_removed(place, lone, next)?;
+                let mut indexed = place.gives(event);
                 indexed.halves = Halves { leading: lone.leading, trailing: lone.trailing };
-                self.ready.push_back(Item::Event(indexed));
-                Ok(())
+                next.event(indexed)
             }
             Err(Reject::Unknown(rule)) => {
-                let message = "dropped the event: a value that it needs is not known here".to_owned();
-                self.warn(rule, index, event_type.as_str(), String::new(), message);
-                Ok(())
+                next.warning(place.warning(rule, "", "dropped the event: a value that it needs is not known here"))
             }
             Err(Reject::Malformed(fault)) => Err(fault.into_malformed(index, Some(event_type)).into()),
         }
     }
 
-    /// Queues the warnings of an event that came through.
-    fn warn_of_removed(&mut self, index: u64, event_type: EventType, lone: Lone) {
+    /// Warns of everything that was removed from an event that came through.
+    fn warn_of_removed(&mut self, place: Place, lone: Lone, next: &mut impl Sink) -> Result<(), Error> {
         for removed in std::mem::take(&mut self.cx.removed) {
             // Halves at the ends of a delta may yet find their partner.
             if removed.rule == Rule::E11 && removed.path == "/delta" && !lone.inner {
                 continue;
             }
-            self.warn(removed.rule, index, event_type.as_str(), removed.path, removed.message);
+            next.warning(place.warning(removed.rule, removed.path, removed.message))?;
         }
-    }
-
-    fn warn(&mut self, rule: Rule, index: u64, type_name: &str, path: String, message: String) {
-        self.ready.push_back(Item::Warning(Warning::new(rule, index, type_name, path, message)));
+        Ok(())
     }
 
     /// A typed event is right by construction, but for what its types cannot say.
-    fn read_event(&mut self, event: Event, index: u64) -> Result<(), Error> {
+    fn read_event(&mut self, event: Event, index: u64, next: &mut impl Sink) -> Result<(), Error> {
         let simple = matches!(
             event,
             Event::TextMessageStart(_)
@@ -238,8 +235,7 @@ impl Enforcer {
         );
         let base = event.base();
         if simple && base.raw_event.is_none() && base.timestamp.is_none_or(|time| time.unsigned_abs() < 1 << 53) {
-            self.ready.push_back(Item::Event(Indexed::new(event, index)));
-            return Ok(());
+            return next.event(Indexed::new(event, index));
         }
         let event_type = event.event_type();
         let value = serde_json::to_value(&event)
@@ -248,27 +244,38 @@ impl Enforcer {
         self.cx.reset();
         match Event::decode_as(event_type, &node, &mut self.cx) {
             Err(Reject::Malformed(fault)) => Err(fault.into_malformed(index, Some(event_type)).into()),
-            _ => {
-                self.ready.push_back(Item::Event(Indexed::new(event, index)));
-                Ok(())
-            }
+            _ => next.event(Indexed::new(event, index)),
         }
     }
 }
 
-impl<R: RawEvent> Machine<R> for Enforcer {
-    type Output = Item;
+impl fmt::Debug for Enforcer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Enforcer")
+            .field("limits", &self.limits)
+            .field("events", &self.counter.next())
+            .field("ready", &self.ready.len())
+            .finish_non_exhaustive()
+    }
+}
 
+impl<R: RawEvent> Push<R> for Enforcer {
     fn push(&mut self, input: R) -> Result<(), Error> {
         input.view(|body, index| {
-            if matches!(body, Body::Warning(_)) {
-                return self.read(body, 0);
+            if let Body::Warning(warning) = body {
+                return self.ready.warning(warning);
             }
-            let index = index.unwrap_or(self.next);
-            self.next = index.saturating_add(1);
-            self.read(body, index)
+            let index = self.counter.count(index);
+            let mut ready = core::mem::take(&mut self.ready);
+            let fed = self.feed(body, index, &mut ready);
+            self.ready = ready;
+            fed.inspect_err(|error| crate::log::rejected(error, &format_args!("{index} events came before")))
         })
     }
+}
+
+impl Machine for Enforcer {
+    type Output = Item;
 
     fn pop(&mut self) -> Option<Item> {
         self.ready.pop_front()
@@ -344,7 +351,7 @@ impl Event {
         enforcer.push(raw)?;
         let mut warnings = Vec::new();
         let mut event = None;
-        for item in enforcer.ready {
+        while let Some(item) = enforcer.pop() {
             match item {
                 Item::Event(indexed) => event = Some(indexed.event),
                 Item::Warning(warning) => warnings.push(warning),

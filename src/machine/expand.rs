@@ -14,20 +14,22 @@
 //!
 //! Which events reach which lanes stands in one table, [`Reach::of`].
 
+use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::Machine;
-use crate::error::{Error, History, Subject, SubjectKind, Violation};
+use super::sink::{Sink, Stage};
+use super::streamed::Streamed;
+use super::{Machine, Push};
+use crate::error::{Error, History, Subject};
+use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
-    BaseEvent, Event, EventType, ReasoningMessageContentEvent, ReasoningMessageEndEvent, ReasoningMessageStartEvent,
-    TextMessageContentEvent, TextMessageEndEvent, TextMessageRole, TextMessageStartEvent, ToolCallArgsEvent,
-    ToolCallEndEvent, ToolCallStartEvent,
+    BaseEvent, Event, EventType, ReasoningMessageStartEvent, TextMessageRole, TextMessageStartEvent, ToolCallStartEvent,
 };
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
-use crate::item::{Halves, Indexed, Item};
+use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::scan::join;
 use crate::rule::Rule;
 use crate::warning::Warning;
@@ -70,7 +72,7 @@ use crate::warning::Warning;
 /// # Examples
 /// ```
 /// use ag_ui_stream::event::TextMessageChunkEvent;
-/// use ag_ui_stream::machine::{Expander, Machine};
+/// use ag_ui_stream::machine::{Expander, Machine, Push};
 /// use ag_ui_stream::{Event, EventType};
 ///
 /// let mut chunk = TextMessageChunkEvent::new();
@@ -85,10 +87,9 @@ use crate::warning::Warning;
 /// assert_eq!(types.next(), None);
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Expander {
-    /// The index of the next event, where it has none of its own.
-    next: u64,
+    counter: Counter,
     /// The open chunk streams, in the order they opened: the key counts openings.
     lanes: BTreeMap<u64, Stream>,
     opened: u64,
@@ -96,29 +97,21 @@ pub struct Expander {
     parent: Option<u64>,
     subagents: IdMap<SubagentRunId, u64>,
     /// The lane that holds an item.
-    items: PerKind<IdMap<Id, u64>>,
+    items: PerStreamed<IdMap<Id, u64>>,
     /// All keys of a kind's open lanes, folded with exclusive or: the key itself, where there is
     /// only one.
-    keys: PerKind<u64>,
+    keys: PerStreamed<u64>,
     /// The stream that ended last, for errors.
-    ended: PerKind<Option<Ended>>,
+    ended: PerStreamed<Option<Ended>>,
     /// High halves that wait for the next delta of their item (rule E11).
-    held: PerKind<IdMap<Id, Half>>,
+    held: PerStreamed<IdMap<Id, Half>>,
     ready: VecDeque<Item>,
 }
 
-/// What is streamed. Ids of different kinds are different namespaces (rule S1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Tool,
-    Reasoning,
-}
-
 #[derive(Debug, Default)]
-struct PerKind<T> {
+struct PerStreamed<T> {
     text: T,
-    tool: T,
+    tool_call: T,
     reasoning: T,
 }
 
@@ -152,8 +145,7 @@ struct Ended {
 struct Half {
     high: u16,
     owner: Option<SubagentRunId>,
-    at: u64,
-    sent_as: EventType,
+    place: Place,
 }
 
 /// A chunk of any kind.
@@ -165,16 +157,6 @@ struct Chunk {
     base: BaseEvent,
 }
 
-/// Where an input event stands.
-#[derive(Clone, Copy)]
-struct Origin {
-    /// Its own index.
-    index: Option<u64>,
-    /// The same for errors: never absent.
-    at: u64,
-    sent_as: EventType,
-}
-
 /// Which chunk streams an event ends.
 enum Reach<'a> {
     /// It is a chunk: that depends on its lane.
@@ -184,7 +166,7 @@ enum Reach<'a> {
     /// That of one lane.
     Lane(Option<&'a SubagentRunId>),
     /// That of its lane, and the one that holds its item, whatever the lane (rule C8).
-    Item(Kind, &'a Id, Part, Option<&'a SubagentRunId>),
+    Item(Streamed, &'a Id, Part, Option<&'a SubagentRunId>),
     /// All.
     AllLanes,
     /// All, and the run with everything that is open in it.
@@ -204,101 +186,59 @@ impl Expander {
         Self::default()
     }
 
-    /// Whether pushing this event would give it back as it is, and nothing else. It may say no
-    /// where the answer is yes.
-    #[inline]
-    pub(crate) fn is_transparent(&self, indexed: &Indexed) -> bool {
-        if !self.ready.is_empty() || indexed.halves.any() {
-            return false;
-        }
-        match Reach::of(&indexed.event) {
-            Reach::Chunk => false,
-            Reach::Aside => true,
-            _ => self.is_idle(),
-        }
-    }
-
-    /// The item and owner of a text chunk that only continues what is open, and brings no more than
-    /// a delta; `None` leaves it to [`Machine::push`].
-    #[inline]
-    pub(crate) fn continued_text(
-        &mut self,
-        message_id: Option<&MessageId>,
-        tag: Option<&SubagentRunId>,
-        index: u64,
-    ) -> Option<(MessageId, Option<SubagentRunId>)> {
-        if !self.ready.is_empty() || !self.held.is_empty() {
-            return None;
-        }
-        let origin = Origin { index: Some(index), at: index, sent_as: EventType::TextMessageChunk };
-        // What is wrong with it is said when it is pushed.
-        let stream = self.stream_for(Kind::Text, message_id.map(MessageId::id), tag, origin).ok()??;
-        let item = message_id.cloned().unwrap_or_else(|| MessageId::from_id(stream.item.clone()));
-        let owner = tag.or(stream.owner.as_ref()).cloned();
-        self.next = index.saturating_add(1);
-        Some((item, owner))
-    }
-
     /// Whether nothing is open or held.
     #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.lanes.is_empty() && self.held.is_empty() && self.ready.is_empty()
+    fn is_idle(&self) -> bool {
+        self.lanes.is_empty() && self.held.is_empty()
     }
 
-    fn accept(&mut self, mut indexed: Indexed) -> Result<(), Error> {
-        let at = indexed.index().unwrap_or(self.next);
-        self.next = at.saturating_add(1);
-        let halves = std::mem::take(&mut indexed.halves);
-        let origin = Origin { index: indexed.index(), at, sent_as: indexed.sent_as() };
+    /// Ends the chunk streams that an event reaches, and mends its delta.
+    fn disturb(
+        &mut self,
+        indexed: &mut Indexed,
+        halves: Halves,
+        place: Place,
+        next: &mut impl Sink,
+    ) -> Result<(), Error> {
         match Reach::of(&indexed.event) {
-            Reach::Chunk => {
-                // Nothing else is a chunk, so this always finds one.
-                return match Chunk::from_event(indexed.event) {
-                    Some(chunk) => self.expand(chunk, halves, origin),
-                    None => Ok(()),
-                };
-            }
-            Reach::Aside => {}
-            Reach::Lane(owner) => {
-                if let Some(key) = self.lane_of(owner) {
-                    self.close(key, origin);
-                }
-            }
+            Reach::Chunk | Reach::Aside => Ok(()),
+            Reach::Lane(owner) => match self.lane_of(owner) {
+                Some(key) => self.close(key, place, next),
+                None => Ok(()),
+            },
             Reach::Item(kind, item, part, owner) => {
-                self.close_for(kind, item, owner, origin);
+                self.close_for(kind, item, owner, place, next)?;
                 match part {
-                    Part::Content => self.mend(&mut indexed, halves, origin),
-                    Part::End => self.give_up_half(kind, item, origin),
+                    Part::Content => self.mend(indexed, halves, place, next),
+                    Part::End => self.give_up_half(kind, item, place, next),
                 }
             }
-            Reach::AllLanes => self.close_all(origin),
+            Reach::AllLanes => self.close_all(place, next),
             Reach::Run => {
-                self.close_all(origin);
-                self.give_up_halves(origin);
+                self.close_all(place, next)?;
+                self.give_up_halves(place, next)
             }
         }
-        self.ready.push_back(Item::Event(indexed));
-        Ok(())
     }
 
-    fn expand(&mut self, chunk: Chunk, halves: Halves, origin: Origin) -> Result<(), Error> {
+    fn expand(&mut self, chunk: Chunk, halves: Halves, place: Place, next: &mut impl Sink) -> Result<(), Error> {
         let Chunk { item, tag, claims, delta, base } = chunk;
         let kind = claims.kind();
-        let continued = self.stream_for(kind, item.as_ref(), tag.as_ref(), origin)?;
+        let continued = self.stream_for(kind, item.as_ref(), tag.as_ref(), place)?;
         let opens = continued.is_none();
         let (item, owner) = match continued {
             Some(stream) => {
-                stream.check(&claims, origin)?;
+                stream.check(&claims, place)?;
                 (item.unwrap_or_else(|| stream.item.clone()), tag.or_else(|| stream.owner.clone()))
             }
-            None => (self.open(item, tag.as_ref(), claims, &base, origin)?, tag),
+            None => (self.open(item, tag.as_ref(), claims, &base, place, next)?, tag),
         };
         if delta.is_some() || base.raw_event.is_some() || (!opens && base.metadata.is_some()) {
+            // Rule C9: the timestamp is not carried.
             let base = BaseEvent { timestamp: None, ..base };
-            let content = kind.content(item, owner, delta.unwrap_or_default(), base);
-            let mut indexed = Indexed::synthesized(content, origin.index, Some(origin.sent_as));
-            self.mend(&mut indexed, halves, origin);
-            self.ready.push_back(Item::Event(indexed));
+            let mut content = place.gives(kind.content(item, owner, delta.unwrap_or_default(), base));
+            self.mend(&mut content, halves, place, next)?;
+            next.event(content)?;
         }
         Ok(())
     }
@@ -306,10 +246,10 @@ impl Expander {
     /// The open stream that a chunk continues, if it continues one (rule C4).
     fn stream_for(
         &self,
-        kind: Kind,
+        kind: Streamed,
         item: Option<&Id>,
         tag: Option<&SubagentRunId>,
-        origin: Origin,
+        place: Place,
     ) -> Result<Option<&Stream>, Error> {
         if let Some(item) = item {
             let held = self.items.get(kind).get(item).and_then(|key| self.lanes.get(key));
@@ -320,7 +260,7 @@ impl Expander {
                         None => "no `subagentRunId`".to_owned(),
                     };
                     let found = format!("{:?}", excerpt(tag.as_str()));
-                    Err(violation(Rule::O2, origin, expected, found).about(stream.subject(), stream.history()).into())
+                    Err(place.violation(Rule::O2, expected, found).about(stream.subject(), stream.history()).into())
                 }
                 (held, _) => Ok(held),
             };
@@ -338,7 +278,7 @@ impl Expander {
             several => {
                 let expected = format!("`{}` or `subagentRunId`, to tell which item it continues", kind.id_field());
                 let found = format!("neither, and {several} lanes with an open {}", kind.subject());
-                let mut violation = violation(Rule::C4, origin, expected, found);
+                let mut violation = place.violation(Rule::C4, expected, found);
                 let candidates = self.lanes.values().filter(|stream| stream.kind() == kind);
                 violation.others = candidates.map(|stream| (stream.subject(), stream.history())).collect();
                 Err(violation.into())
@@ -353,18 +293,19 @@ impl Expander {
         tag: Option<&SubagentRunId>,
         claims: Opener,
         base: &BaseEvent,
-        origin: Origin,
+        place: Place,
+        next: &mut impl Sink,
     ) -> Result<Id, Error> {
         let kind = claims.kind();
         let Some(item) = item else {
             let meant = |ended: &Ended| tag.is_none() || ended.stream.owner.as_ref() == tag;
-            return Err(self.no_opener(kind, kind.id_field(), meant, origin));
+            return Err(self.no_opener(kind, kind.id_field(), meant, place));
         };
         if let Opener::Tool { name: None, .. } = claims {
-            return Err(self.no_opener(kind, "toolCallName", |ended| ended.stream.item == item, origin));
+            return Err(self.no_opener(kind, "toolCallName", |ended| ended.stream.item == item, place));
         }
         if let Some(displaced) = self.lane_of(tag) {
-            self.close(displaced, origin);
+            self.close(displaced, place, next)?;
         }
         let key = self.opened;
         self.opened += 1;
@@ -377,19 +318,19 @@ impl Expander {
         self.items.get_mut(kind).insert(item.clone(), key);
         *self.keys.get_mut(kind) ^= key;
         let start = claims.start(item.clone(), tag.cloned(), base);
-        self.ready.push_back(Item::Event(Indexed::synthesized(start, origin.index, Some(origin.sent_as))));
-        let stream = Stream { item: item.clone(), owner: tag.cloned(), established: claims, since: origin.at };
+        let stream = Stream { item: item.clone(), owner: tag.cloned(), established: claims, since: place.index };
         self.lanes.insert(key, stream);
+        next.event(place.gives(start))?;
         Ok(item)
     }
 
     /// C2, with the stream that the chunk may have been meant to continue.
     fn no_opener(
         &self,
-        kind: Kind,
+        kind: Streamed,
         field: &'static str,
         is_meant: impl FnOnce(&Ended) -> bool,
-        origin: Origin,
+        place: Place,
     ) -> Error {
         let expected = format!("`{field}`, which a first chunk carries");
         match self.ended.get(kind).as_ref().filter(|ended| is_meant(ended)) {
@@ -397,9 +338,9 @@ impl Expander {
                 let found = format!("none, after {} ended the chunks of this {}", ended.by, kind.subject());
                 let owner = ended.stream.owner.as_ref().map(|owner| owner.as_str().to_owned());
                 let history = History::Closed { at: ended.at, owner };
-                violation(Rule::C2, origin, expected, found).about(ended.stream.subject(), history).into()
+                place.violation(Rule::C2, expected, found).about(ended.stream.subject(), history).into()
             }
-            None => violation(Rule::C2, origin, expected, "none").into(),
+            None => place.violation(Rule::C2, expected, "none").into(),
         }
     }
 
@@ -411,8 +352,8 @@ impl Expander {
     }
 
     /// Ends the stream of a lane: its END.
-    fn close(&mut self, key: u64, origin: Origin) {
-        let Some(stream) = self.lanes.remove(&key) else { return };
+    fn close(&mut self, key: u64, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+        let Some(stream) = self.lanes.remove(&key) else { return Ok(()) };
         let kind = stream.kind();
         match &stream.owner {
             None => self.parent = None,
@@ -422,53 +363,67 @@ impl Expander {
         }
         self.items.get_mut(kind).remove(&stream.item);
         *self.keys.get_mut(kind) ^= key;
-        self.give_up_half(kind, &stream.item, origin);
+        self.give_up_half(kind, &stream.item, place, next)?;
         let end = kind.end(stream.item.clone(), stream.owner.clone());
-        self.ready.push_back(Item::Event(Indexed::synthesized(end, origin.index, Some(kind.chunk()))));
-        *self.ended.get_mut(kind) = Some(Ended { stream, at: origin.at, by: origin.sent_as });
+        *self.ended.get_mut(kind) = Some(Ended { stream, at: place.index, by: place.sent_as });
+        next.event(place.gives_as(kind.chunk(), end))
     }
 
-    /// Ends the stream of an explicit event's lane, and the one that holds its item (rule C8).
-    fn close_for(&mut self, kind: Kind, item: &Id, owner: Option<&SubagentRunId>, origin: Origin) {
+    /// Ends the stream of an explicit event's lane, and the one that holds its item ([`Rule::C8`]):
+    /// verification then finds that item closed.
+    fn close_for(
+        &mut self,
+        kind: Streamed,
+        item: &Id,
+        owner: Option<&SubagentRunId>,
+        place: Place,
+        next: &mut impl Sink,
+    ) -> Result<(), Error> {
         if self.lanes.is_empty() {
-            return;
+            return Ok(());
         }
         let mut keys = [self.lane_of(owner), self.items.get(kind).get(item).copied()];
         keys.sort_unstable();
-        for key in keys.into_iter().flatten() {
-            self.close(key, origin);
-        }
+        keys.into_iter().flatten().try_for_each(|key| self.close(key, place, next))
     }
 
-    fn close_all(&mut self, origin: Origin) {
+    fn close_all(&mut self, place: Place, next: &mut impl Sink) -> Result<(), Error> {
         while let Some(key) = self.lanes.keys().next().copied() {
-            self.close(key, origin);
+            self.close(key, place, next)?;
         }
+        Ok(())
     }
 
     /// Joins or confirms the halves at the ends of a delta (rule E11).
     #[inline]
-    fn mend(&mut self, indexed: &mut Indexed, halves: Halves, origin: Origin) {
+    fn mend(&mut self, content: &mut Indexed, halves: Halves, place: Place, next: &mut impl Sink) -> Result<(), Error> {
         if halves.any() || !self.held.is_empty() {
-            self.mend_thoroughly(&mut indexed.event, halves, origin);
+            self.mend_thoroughly(&mut content.event, halves, place, next)?;
         }
+        Ok(())
     }
 
-    fn mend_thoroughly(&mut self, event: &mut Event, halves: Halves, origin: Origin) {
+    fn mend_thoroughly(
+        &mut self,
+        event: &mut Event,
+        halves: Halves,
+        place: Place,
+        next: &mut impl Sink,
+    ) -> Result<(), Error> {
         let (kind, item, owner, delta) = match event {
             Event::TextMessageContent(event) => {
-                (Kind::Text, event.message_id.id(), &event.subagent_run_id, &mut event.delta)
+                (Streamed::Text, event.message_id.id(), &event.subagent_run_id, &mut event.delta)
             }
             Event::ToolCallArgs(event) => {
-                (Kind::Tool, event.tool_call_id.id(), &event.subagent_run_id, &mut event.delta)
+                (Streamed::ToolCall, event.tool_call_id.id(), &event.subagent_run_id, &mut event.delta)
             }
             Event::ReasoningMessageContent(event) => {
-                (Kind::Reasoning, event.message_id.id(), &event.subagent_run_id, &mut event.delta)
+                (Streamed::Reasoning, event.message_id.id(), &event.subagent_run_id, &mut event.delta)
             }
-            _ => return,
+            _ => return Ok(()),
         };
         if delta.is_empty() {
-            return;
+            return Ok(());
         }
         // Middleware may have changed the delta, so the marks are not taken on trust.
         let begins_with_low = halves.leading != 0 && delta.starts_with(char::REPLACEMENT_CHARACTER);
@@ -479,68 +434,127 @@ impl Expander {
             }
             (Some(half), false) => {
                 *delta = format_smolstr!("{}{delta}", char::REPLACEMENT_CHARACTER);
-                self.warn_of(&half, "the next delta begins with another character");
+                next.warning(half.lost("the next delta begins with another character"))?;
             }
             (None, true) => {
-                self.warn(
-                    origin.at,
-                    origin.sent_as,
+                next.warning(replaced(
+                    place,
                     "the delta begins with the low half of a surrogate pair",
                     "the high half did not come before it",
-                );
+                ))?;
             }
             (None, false) => {}
         }
         if halves.trailing != 0 && delta.ends_with(char::REPLACEMENT_CHARACTER) {
             *delta = delta.strip_suffix(char::REPLACEMENT_CHARACTER).unwrap_or_default().into();
-            let half = Half { high: halves.trailing, owner: owner.clone(), at: origin.at, sent_as: origin.sent_as };
-            self.held.get_mut(kind).insert(item.clone(), half);
+            self.held.get_mut(kind).insert(item.clone(), Half { high: halves.trailing, owner: owner.clone(), place });
         }
+        Ok(())
     }
 
     /// Delivers U+FFFD for a half of this item, if it has one held.
-    fn give_up_half(&mut self, kind: Kind, item: &Id, origin: Origin) {
-        if let Some(half) = self.held.get_mut(kind).remove(item) {
-            self.deliver(kind, item.clone(), half, origin);
+    fn give_up_half(&mut self, kind: Streamed, item: &Id, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+        match self.held.get_mut(kind).remove(item) {
+            Some(half) => half.deliver(kind, item.clone(), place, next),
+            None => Ok(()),
         }
     }
 
     /// The same for every half that is held, in the order they came.
-    fn give_up_halves(&mut self, origin: Origin) {
-        for (kind, item, half) in self.held.take_all() {
-            self.deliver(kind, item, half, origin);
-        }
-    }
-
-    fn deliver(&mut self, kind: Kind, item: Id, half: Half, origin: Origin) {
-        self.warn_of(&half, "the item goes no further");
-        let delta = SmolStr::from_iter([char::REPLACEMENT_CHARACTER]);
-        let event = kind.content(item, half.owner, delta, BaseEvent::default());
-        self.ready.push_back(Item::Event(Indexed::synthesized(event, origin.index, Some(half.sent_as))));
-    }
-
-    fn warn_of(&mut self, half: &Half, why: &str) {
-        self.warn(half.at, half.sent_as, "the delta ends with the high half of a surrogate pair", why);
-    }
-
-    fn warn(&mut self, at: u64, sent_as: EventType, what: &str, why: &str) {
-        let message = format!("replaced with U+FFFD: {what}, and {why}");
-        self.ready.push_back(Item::Warning(Warning::new(Rule::E11, at, sent_as.as_str(), "/delta", message)));
+    fn give_up_halves(&mut self, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+        self.held.take_all().into_iter().try_for_each(|(kind, item, half)| half.deliver(kind, item, place, next))
     }
 }
 
-impl<I: Into<Item>> Machine<I> for Expander {
-    type Output = Item;
-
-    fn push(&mut self, input: I) -> Result<(), Error> {
-        match input.into() {
-            Item::Event(indexed) => self.accept(indexed),
-            warning @ Item::Warning(_) => {
-                self.ready.push_back(warning);
-                Ok(())
-            }
-        }
+impl Half {
+    fn deliver(self, kind: Streamed, item: Id, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+        next.warning(self.lost("the item goes no further"))?;
+        let delta = SmolStr::from_iter([char::REPLACEMENT_CHARACTER]);
+        next.event(place.gives_as(self.place.sent_as, kind.content(item, self.owner, delta, BaseEvent::default())))
     }
+
+    fn lost(&self, why: &str) -> Warning {
+        replaced(self.place, "the delta ends with the high half of a surrogate pair", why)
+    }
+}
+
+fn replaced(place: Place, what: &str, why: &str) -> Warning {
+    place.warning(Rule::E11, "/delta", format!("replaced with U+FFFD: {what}, and {why}"))
+}
+
+impl fmt::Debug for Expander {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expander")
+            .field("events", &self.counter.next())
+            .field("open", &self.lanes.len())
+            .field("ready", &self.ready.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stage for Expander {
+    #[inline]
+    fn feed(&mut self, mut indexed: Indexed, next: &mut impl Sink) -> Result<(), Error> {
+        let place = self.counter.place(&indexed);
+        let halves = core::mem::take(&mut indexed.halves);
+        match Reach::of(&indexed.event) {
+            Reach::Chunk => {
+                // Nothing else is a chunk, so this always finds one.
+                return match Chunk::from_event(indexed.event) {
+                    Some(chunk) => self.expand(chunk, halves, place, next),
+                    None => Ok(()),
+                };
+            }
+            Reach::Aside => {}
+            _ if self.is_idle() && !halves.any() => {}
+            _ => self.disturb(&mut indexed, halves, place, next)?,
+        }
+        next.event(indexed)
+    }
+
+    #[inline(always)]
+    fn feed_text_content(&mut self, content: TextContent, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+        if self.is_idle() {
+            return next.text_content(content, place);
+        }
+        self.feed(place.gives(content.into_event()), next)
+    }
+
+    #[inline(always)]
+    fn feed_text_chunk(&mut self, chunk: TextChunk, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+        let (item, tag) = (chunk.message_id.as_ref().map(MessageId::id), chunk.owner.as_ref());
+        // What is wrong with it is said when it is expanded.
+        if let (true, Ok(Some(stream))) = (self.held.is_empty(), self.stream_for(Streamed::Text, item, tag, place)) {
+            let message_id = chunk.message_id.unwrap_or_else(|| MessageId::from_id(stream.item.clone()));
+            let owner = chunk.owner.or_else(|| stream.owner.clone());
+            return next.text_content(TextContent { message_id, delta: chunk.delta, owner, timestamp: None }, place);
+        }
+        self.feed(place.gives(chunk.into_event()), next)
+    }
+
+    /// Rule C11: nothing is synthesized.
+    fn end(&mut self, next: &mut impl Sink) -> Result<(), Error> {
+        self.held
+            .take_all()
+            .into_iter()
+            .try_for_each(|(_, _, half)| next.warning(half.lost("the input ended; U+FFFD is not delivered either")))
+    }
+
+    fn queue(&mut self) -> &mut VecDeque<Item> {
+        &mut self.ready
+    }
+}
+
+impl<I: Into<Item>> Push<I> for Expander {
+    fn push(&mut self, input: I) -> Result<(), Error> {
+        self.queue_item(input.into()).inspect_err(|error| {
+            crate::log::rejected(error, &format_args!("{} chunk streams open", self.lanes.len()));
+        })
+    }
+}
+
+impl Machine for Expander {
+    type Output = Item;
 
     fn pop(&mut self) -> Option<Item> {
         self.ready.pop_front()
@@ -551,10 +565,7 @@ impl<I: Into<Item>> Machine<I> for Expander {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        for (_, _, half) in self.held.take_all() {
-            self.warn_of(&half, "the input ended; U+FFFD is not delivered either");
-        }
-        Ok(())
+        self.queued(Self::end)
     }
 }
 
@@ -572,22 +583,22 @@ impl<'a> Reach<'a> {
             | Event::SubagentStarted(_) => Reach::Aside,
 
             Event::TextMessageContent(event) => {
-                Reach::Item(Kind::Text, event.message_id.id(), Part::Content, event.subagent_run_id.as_ref())
+                Reach::Item(Streamed::Text, event.message_id.id(), Part::Content, event.subagent_run_id.as_ref())
             }
             Event::TextMessageEnd(event) => {
-                Reach::Item(Kind::Text, event.message_id.id(), Part::End, event.subagent_run_id.as_ref())
+                Reach::Item(Streamed::Text, event.message_id.id(), Part::End, event.subagent_run_id.as_ref())
             }
             Event::ToolCallArgs(event) => {
-                Reach::Item(Kind::Tool, event.tool_call_id.id(), Part::Content, event.subagent_run_id.as_ref())
+                Reach::Item(Streamed::ToolCall, event.tool_call_id.id(), Part::Content, event.subagent_run_id.as_ref())
             }
             Event::ToolCallEnd(event) => {
-                Reach::Item(Kind::Tool, event.tool_call_id.id(), Part::End, event.subagent_run_id.as_ref())
+                Reach::Item(Streamed::ToolCall, event.tool_call_id.id(), Part::End, event.subagent_run_id.as_ref())
             }
             Event::ReasoningMessageContent(event) => {
-                Reach::Item(Kind::Reasoning, event.message_id.id(), Part::Content, event.subagent_run_id.as_ref())
+                Reach::Item(Streamed::Reasoning, event.message_id.id(), Part::Content, event.subagent_run_id.as_ref())
             }
             Event::ReasoningMessageEnd(event) => {
-                Reach::Item(Kind::Reasoning, event.message_id.id(), Part::End, event.subagent_run_id.as_ref())
+                Reach::Item(Streamed::Reasoning, event.message_id.id(), Part::End, event.subagent_run_id.as_ref())
             }
 
             // A START meets the item of another lane open (S2).
@@ -641,7 +652,7 @@ impl Chunk {
 }
 
 impl Stream {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> Streamed {
         self.established.kind()
     }
 
@@ -654,23 +665,23 @@ impl Stream {
     }
 
     /// Rule C5.
-    fn check(&self, claims: &Opener, origin: Origin) -> Result<(), Error> {
+    fn check(&self, claims: &Opener, place: Place) -> Result<(), Error> {
         let Some((field, established, claimed)) = self.established.contradiction(claims) else { return Ok(()) };
         let expected = match established {
             Some(established) => format!("`{field}` {:?} as on its first chunk, or none", excerpt(established)),
             None => format!("no `{field}`, as on its first chunk"),
         };
         let found = format!("{:?}", excerpt(claimed));
-        Err(violation(Rule::C5, origin, expected, found).about(self.subject(), self.history()).into())
+        Err(place.violation(Rule::C5, expected, found).about(self.subject(), self.history()).into())
     }
 }
 
 impl Opener {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> Streamed {
         match self {
-            Opener::Text { .. } => Kind::Text,
-            Opener::Tool { .. } => Kind::Tool,
-            Opener::Reasoning => Kind::Reasoning,
+            Opener::Text { .. } => Streamed::Text,
+            Opener::Tool { .. } => Streamed::ToolCall,
+            Opener::Reasoning => Streamed::Reasoning,
         }
     }
 
@@ -730,114 +741,40 @@ fn differs<'a>(
     (Some(claimed) != established).then_some((field, established, claimed))
 }
 
-impl Kind {
-    fn subject(self) -> SubjectKind {
-        match self {
-            Kind::Text => SubjectKind::TextMessage,
-            Kind::Tool => SubjectKind::ToolCall,
-            Kind::Reasoning => SubjectKind::ReasoningMessage,
-        }
-    }
-
-    fn chunk(self) -> EventType {
-        match self {
-            Kind::Text => EventType::TextMessageChunk,
-            Kind::Tool => EventType::ToolCallChunk,
-            Kind::Reasoning => EventType::ReasoningMessageChunk,
-        }
-    }
-
-    fn id_field(self) -> &'static str {
-        match self {
-            Kind::Text | Kind::Reasoning => "messageId",
-            Kind::Tool => "toolCallId",
-        }
-    }
-
-    fn content(self, item: Id, subagent_run_id: Option<SubagentRunId>, delta: SmolStr, base: BaseEvent) -> Event {
-        match self {
-            Kind::Text => {
-                let message_id = MessageId::from_id(item);
-                Event::TextMessageContent(TextMessageContentEvent { message_id, delta, subagent_run_id, base })
-            }
-            Kind::Tool => {
-                let tool_call_id = ToolCallId::from_id(item);
-                Event::ToolCallArgs(ToolCallArgsEvent { tool_call_id, delta, subagent_run_id, base })
-            }
-            Kind::Reasoning => {
-                let message_id = MessageId::from_id(item);
-                Event::ReasoningMessageContent(ReasoningMessageContentEvent {
-                    message_id,
-                    delta,
-                    subagent_run_id,
-                    base,
-                })
-            }
-        }
-    }
-
-    fn end(self, item: Id, subagent_run_id: Option<SubagentRunId>) -> Event {
-        let base = BaseEvent::default();
-        match self {
-            Kind::Text => {
-                let message_id = MessageId::from_id(item);
-                Event::TextMessageEnd(TextMessageEndEvent { message_id, subagent_run_id, base })
-            }
-            Kind::Tool => {
-                let tool_call_id = ToolCallId::from_id(item);
-                Event::ToolCallEnd(ToolCallEndEvent { tool_call_id, subagent_run_id, base })
-            }
-            Kind::Reasoning => {
-                let message_id = MessageId::from_id(item);
-                Event::ReasoningMessageEnd(ReasoningMessageEndEvent { message_id, subagent_run_id, base })
-            }
-        }
-    }
-}
-
-impl<T> PerKind<T> {
+impl<T> PerStreamed<T> {
     #[inline]
-    fn get(&self, kind: Kind) -> &T {
+    fn get(&self, kind: Streamed) -> &T {
         match kind {
-            Kind::Text => &self.text,
-            Kind::Tool => &self.tool,
-            Kind::Reasoning => &self.reasoning,
+            Streamed::Text => &self.text,
+            Streamed::ToolCall => &self.tool_call,
+            Streamed::Reasoning => &self.reasoning,
         }
     }
 
     #[inline]
-    fn get_mut(&mut self, kind: Kind) -> &mut T {
+    fn get_mut(&mut self, kind: Streamed) -> &mut T {
         match kind {
-            Kind::Text => &mut self.text,
-            Kind::Tool => &mut self.tool,
-            Kind::Reasoning => &mut self.reasoning,
+            Streamed::Text => &mut self.text,
+            Streamed::ToolCall => &mut self.tool_call,
+            Streamed::Reasoning => &mut self.reasoning,
         }
     }
 }
 
-impl PerKind<IdMap<Id, Half>> {
+impl PerStreamed<IdMap<Id, Half>> {
     #[inline]
     fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.tool.is_empty() && self.reasoning.is_empty()
+        self.text.is_empty() && self.tool_call.is_empty() && self.reasoning.is_empty()
     }
 
-    fn take_all(&mut self) -> Vec<(Kind, Id, Half)> {
+    fn take_all(&mut self) -> Vec<(Streamed, Id, Half)> {
         let mut all = Vec::new();
-        for kind in [Kind::Text, Kind::Tool, Kind::Reasoning] {
+        for kind in Streamed::ALL {
             all.extend(self.get_mut(kind).drain().map(|(item, half)| (kind, item, half)));
         }
-        all.sort_by_key(|(_, _, half)| half.at);
+        all.sort_by_key(|(_, _, half)| half.place.index);
         all
     }
-}
-
-fn violation(
-    rule: Rule,
-    origin: Origin,
-    expected: impl Into<std::borrow::Cow<'static, str>>,
-    found: impl Into<std::borrow::Cow<'static, str>>,
-) -> Violation {
-    Violation::new(rule, origin.at, origin.sent_as, expected, found)
 }
 
 fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
@@ -847,7 +784,7 @@ fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{CustomEvent, RawPassthroughEvent, TextMessageChunkEvent};
+    use crate::event::{CustomEvent, RawPassthroughEvent, TextMessageChunkEvent, TextMessageContentEvent};
 
     fn chunk(id: &str, owner: Option<&str>, delta: &str) -> Event {
         let mut chunk = TextMessageChunkEvent::new();
@@ -874,39 +811,28 @@ mod tests {
     fn assert_is_at_rest(expander: &Expander) {
         assert!(expander.lanes.is_empty() && expander.parent.is_none() && expander.subagents.is_empty());
         assert!(
-            expander.items.text.is_empty() && expander.items.tool.is_empty() && expander.items.reasoning.is_empty()
+            expander.items.text.is_empty()
+                && expander.items.tool_call.is_empty()
+                && expander.items.reasoning.is_empty()
         );
-        assert_eq!((expander.keys.text, expander.keys.tool, expander.keys.reasoning), (0, 0, 0));
+        assert_eq!((expander.keys.text, expander.keys.tool_call, expander.keys.reasoning), (0, 0, 0));
         assert!(expander.held.is_empty());
     }
 
     #[test]
-    fn what_is_transparent_comes_out_as_it_went_in() {
+    fn what_ends_nothing_comes_out_as_it_went_in() {
         let raw = || Event::from(RawPassthroughEvent::new(1));
-        let custom = || Event::from(CustomEvent::new("n", 1));
         let mut expander = Expander::new();
-        for event in [raw(), custom(), content("x", "y")] {
+        for event in [raw(), CustomEvent::new("n", 1).into(), content("x", "y")] {
             let indexed = Indexed::new(event, 0);
-            assert!(expander.is_transparent(&indexed));
             expander.push(indexed.clone()).unwrap();
-            assert!(!expander.is_transparent(&indexed), "while something waits to be popped");
             assert_eq!(pop_all(&mut expander), [Item::Event(indexed)]);
         }
-        assert!(!expander.is_transparent(&Indexed::new(chunk("m", None, "a"), 0)));
-        assert!(!expander.is_transparent(&with_halves(content("x", "y\u{fffd}"), 0, 0xd83d)));
-
         expander.push(chunk("m", None, "a")).unwrap();
         pop_all(&mut expander);
-        assert!(expander.is_transparent(&Indexed::new(raw(), 0)));
-        assert!(!expander.is_transparent(&Indexed::new(custom(), 0)));
-
-        expander.push(custom()).unwrap();
-        pop_all(&mut expander);
-        assert!(expander.is_transparent(&Indexed::new(custom(), 0)));
-
-        expander.push(with_halves(content("x", "\u{fffd}"), 0, 0xd83d)).unwrap();
-        pop_all(&mut expander);
-        assert!(!expander.is_transparent(&Indexed::new(content("x", "y"), 0)));
+        expander.push(raw()).unwrap();
+        assert_eq!(pop_all(&mut expander), [Item::from(raw())]);
+        assert_eq!(expander.lanes.len(), 1);
     }
 
     #[test]

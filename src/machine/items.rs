@@ -13,24 +13,15 @@
 //! event that names a thing and stays, whatever its life, until the run resets (O3).
 
 use super::table::{Entry, Key, Life, Lives, Owner, Reasoning, StepKey, Table};
-use crate::error::{Error, History, Subject, SubjectKind, Violation};
+use crate::error::{Error, History, Subject, SubjectKind};
 use crate::event::{
-    Event, EventType, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, SubagentStartedEvent,
-    ToolCallStartEvent,
+    Event, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, SubagentStartedEvent, ToolCallStartEvent,
 };
 use crate::excerpt::excerpt;
 use crate::id::{MessageId, SubagentRunId, ToolCallId};
+use crate::item::Place;
 use crate::message::{Message, Role};
 use crate::rule::Rule;
-
-/// The event that is being judged, as an error names it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// The index of the input event.
-    pub(crate) index: u64,
-    /// Its type as it was sent.
-    pub(crate) sent_as: EventType,
-}
 
 /// How many things are open, and how many were opened so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -248,15 +239,10 @@ impl Items {
         let key = StepKey::new(owner, name);
         if let Some(step) = self.steps.claim(&key, || owner.cloned()) {
             if step.life.is_open() {
-                return Err(Violation::new(
-                    Rule::S8,
-                    place.index,
-                    place.sent_as,
-                    format!("a step that is not open for {}", name_of(owner)),
-                    "one that is",
-                )
-                .about(step.subject(SubjectKind::Step), step.history(SubjectKind::Step))
-                .into());
+                return Err(place
+                    .violation(Rule::S8, format!("a step that is not open for {}", name_of(owner)), "one that is")
+                    .about(step.subject(SubjectKind::Step), step.history(SubjectKind::Step))
+                    .into());
             }
             self.tally.open(&mut step.life, place);
         }
@@ -290,7 +276,7 @@ impl Items {
             .collect();
         others.sort_unstable_by_key(|(order, _)| *order);
         let mut others = others.into_iter().map(|(_, step)| step);
-        let violation = |expected, found| Violation::new(Rule::S8, place.index, place.sent_as, expected, found);
+        let violation = |expected, found| place.violation(Rule::S8, expected, found);
         match others.next() {
             Some(other) => {
                 let mut violation = violation(name_of(other.owner.as_ref()), name_of(key.owner.as_ref()));
@@ -308,7 +294,7 @@ impl Items {
     fn start_subagent(&mut self, event: &SubagentStartedEvent, place: Place) -> Result<(), Error> {
         const KIND: SubjectKind = SubjectKind::Subagent;
         let id = &event.subagent_run_id;
-        let violation = |expected, found| Violation::new(Rule::O5, place.index, place.sent_as, expected, found);
+        let violation = |expected, found| place.violation(Rule::O5, expected, found);
         if let Some(known) = self.subagents.get(id) {
             let history = known.history(KIND);
             let found = instead(&history);
@@ -337,7 +323,8 @@ impl Items {
             found => {
                 let history = found.map_or(History::NeverOpened, |subagent| subagent.history(KIND));
                 let found = instead(&history);
-                Err(Violation::new(Rule::O5, place.index, place.sent_as, "a subagent that is active", found)
+                Err(place
+                    .violation(Rule::O5, "a subagent that is active", found)
                     .about(subject(KIND, id), history)
                     .into())
             }
@@ -363,8 +350,7 @@ impl Items {
 
     #[cold]
     fn unexpanded(&self, event: &Event, place: Place) -> Error {
-        let mut violation =
-            Violation::new(Rule::C1, place.index, place.sent_as, "what expansion makes of a chunk", "the chunk itself");
+        let mut violation = place.violation(Rule::C1, "what expansion makes of a chunk", "the chunk itself");
         if let Some((subject, history)) = self.subject(event) {
             violation = violation.about(subject, history);
         }
@@ -508,7 +494,8 @@ fn agree<K: Key, L: Lives>(
 
 #[cold]
 fn already_open<K: Key, L: Lives>(entry: &Entry<K, L>, kind: SubjectKind, place: Place) -> Error {
-    Violation::new(Rule::S2, place.index, place.sent_as, format!("a {kind} that is not open"), "one that is")
+    place
+        .violation(Rule::S2, format!("a {kind} that is not open"), "one that is")
         .about(entry.subject(kind), entry.history(kind))
         .into()
 }
@@ -516,7 +503,8 @@ fn already_open<K: Key, L: Lives>(entry: &Entry<K, L>, kind: SubjectKind, place:
 #[cold]
 fn not_open<K: Key, L: Lives>(entry: Option<&Entry<K, L>>, kind: SubjectKind, key: &K, place: Place) -> Error {
     let history = entry.map_or(History::NeverOpened, |entry| entry.history(kind));
-    Violation::new(Rule::S2, place.index, place.sent_as, format!("a {kind} that is open"), instead(&history))
+    place
+        .violation(Rule::S2, format!("a {kind} that is open"), instead(&history))
         .about(Subject::new(kind, key.text()), history)
         .into()
 }
@@ -529,7 +517,8 @@ fn foreign<K: Key, L: Lives>(
     rule: Rule,
     place: Place,
 ) -> Error {
-    let mut violation = Violation::new(rule, place.index, place.sent_as, name_of(entry.owner.as_ref()), name_of(tag))
+    let mut violation = place
+        .violation(rule, name_of(entry.owner.as_ref()), name_of(tag))
         .about(entry.subject(kind), entry.history(kind));
     // Where nobody spoke of this kind, the owner comes from the kind that shares it.
     if let (Life::Never, Some(sibling)) = (entry.life.of(kind), L::sibling(kind)) {
@@ -548,9 +537,9 @@ fn foreign_call(
     parent: &Entry<MessageId>,
     place: Place,
 ) -> Error {
-    let mut violation =
-        Violation::new(Rule::O4, place.index, place.sent_as, name_of(expected.as_ref()), name_of(found))
-            .about(subject(SubjectKind::ToolCall, &event.tool_call_id), history);
+    let mut violation = place
+        .violation(Rule::O4, name_of(expected.as_ref()), name_of(found))
+        .about(subject(SubjectKind::ToolCall, &event.tool_call_id), history);
     violation.others = vec![(parent.subject(SubjectKind::TextMessage), parent.history(SubjectKind::TextMessage))];
     violation.into()
 }

@@ -1,34 +1,31 @@
 //! The whole pipeline as one machine: compatibility, enforcement, expansion, verification and,
 //! in [`Pipeline`], assembly (rule P1).
 
+use core::fmt;
 use std::collections::VecDeque;
 
-use super::compat::{may_be_retired, needs_translation};
-use super::items::Place;
-use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
+use super::sink::{Sink, Stage, Then};
+use super::{Assembler, Cut, Enforcer, Expander, IdChecks, Machine, Push, Upgrader, Verifier};
 use crate::error::Error;
-use crate::event::EventType;
-use crate::event::fast::{Fields, TextContent};
 use crate::id::IdGenerator;
-use crate::item::{Indexed, Item};
+use crate::item::{Counter, Item};
 use crate::limits::Limits;
 use crate::message::Message;
-use crate::raw::{Body, Raw, RawEvent, RawItem};
+use crate::raw::{Body, RawEvent};
 use crate::run_input::RunAgentInput;
 use crate::shared::Document;
 use crate::snapshot::run::RunOutcome;
 use crate::snapshot::{Snapshot, Update};
-use crate::warning::Warning;
 
 /// How a pipeline is made, where the defaults will not do.
 ///
 /// ```
-/// use ag_ui_stream::machine::{Pipeline, Strictness};
+/// use ag_ui_stream::machine::{Pipeline, IdChecks};
 /// use ag_ui_stream::id::SequentialIds;
 /// use ag_ui_stream::Limits;
 ///
 /// let pipeline = Pipeline::builder()
-///     .strictness(Strictness::Strict)
+///     .id_checks(IdChecks::Reject)
 ///     .limits(Limits { max_depth: 64, ..Limits::default() })
 ///     .ids(SequentialIds::new("id-"))
 ///     .build();
@@ -38,8 +35,8 @@ use crate::warning::Warning;
 #[must_use = "a builder does nothing until it builds"]
 pub struct PipelineBuilder {
     limits: Limits,
-    strictness: Strictness,
-    compat: Option<Compat>,
+    id_checks: IdChecks,
+    upgrader: Option<Upgrader>,
     messages: Vec<Message>,
     state: Option<Document>,
 }
@@ -48,8 +45,8 @@ impl Default for PipelineBuilder {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
-            strictness: Strictness::default(),
-            compat: Some(Compat::default()),
+            id_checks: IdChecks::default(),
+            upgrader: Some(Upgrader::default()),
             messages: Vec::new(),
             state: None,
         }
@@ -64,22 +61,22 @@ impl PipelineBuilder {
     }
 
     /// What becomes of breaches of rule R10.
-    pub fn strictness(mut self, strictness: Strictness) -> Self {
-        self.strictness = strictness;
+    pub fn id_checks(mut self, id_checks: IdChecks) -> Self {
+        self.id_checks = id_checks;
         self
     }
 
     /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
     /// there, even where it was left out before.
     pub fn ids(mut self, ids: impl IdGenerator + 'static) -> Self {
-        self.compat = Some(Compat::new().with_ids(ids));
+        self.upgrader = Some(Upgrader::new().with_ids(ids));
         self
     }
 
     /// Leaves out the compatibility boundary (rules B1 to B3): retired shapes are then unknown or
     /// malformed.
-    pub fn without_compat(mut self) -> Self {
-        self.compat = None;
+    pub fn without_upgrade(mut self) -> Self {
+        self.upgrader = None;
         self
     }
 
@@ -121,227 +118,74 @@ impl PipelineBuilder {
     #[must_use]
     pub fn build(self) -> Pipeline {
         let limits = self.limits;
-        let (intake, messages, state) = self.into_parts();
-        Pipeline { intake, assembler: Assembler::with_history(messages, state).with_limits(limits) }
+        let (stages, messages, state) = self.into_parts();
+        Pipeline { stages, assembler: Assembler::with_history(messages, state).with_limits(limits) }
     }
 
     /// The pipeline without assembly.
     #[must_use]
     pub fn build_events(self) -> EventPipeline {
-        let (intake, ..) = self.into_parts();
-        EventPipeline { intake, ready: VecDeque::new() }
+        let (stages, ..) = self.into_parts();
+        EventPipeline { stages, ready: VecDeque::new() }
     }
 
-    fn into_parts(self) -> (Intake, Vec<Message>, Option<Document>) {
-        let mut intake = Intake::new(self.limits, self.strictness, self.compat);
+    fn into_parts(self) -> (Stages, Vec<Message>, Option<Document>) {
+        let mut stages = Stages {
+            counter: Counter::default(),
+            upgrader: self.upgrader.map(|upgrader| upgrader.with_limits(self.limits)),
+            enforcer: Enforcer::new().with_limits(self.limits),
+            expander: Expander::new(),
+            verifier: Verifier::new().with_id_checks(self.id_checks),
+        };
         if !self.messages.is_empty() {
-            intake.verifier.expect_history();
+            stages.verifier.expect_history();
         }
-        (intake, self.messages, self.state)
+        (stages, self.messages, self.state)
     }
 }
 
-/// Where verified items go.
-trait Sink {
-    /// # Errors
-    /// Where it cannot be held.
-    fn item(&mut self, item: Item) -> Result<(), Error>;
-
-    /// The most common event, put together in its place.
-    fn text_content(&mut self, content: TextContent, place: Place);
-}
-
-impl Sink for VecDeque<Item> {
-    #[inline]
-    fn item(&mut self, item: Item) -> Result<(), Error> {
-        self.push_back(item);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn text_content(&mut self, content: TextContent, place: Place) {
-        self.push_back(Item::Event(Indexed::synthesized(content.into_event(), Some(place.index), Some(place.sent_as))));
-    }
-}
-
-impl Sink for Assembler {
-    #[inline]
-    fn item(&mut self, item: Item) -> Result<(), Error> {
-        self.push_item(item)
-    }
-
-    #[inline(always)]
-    fn text_content(&mut self, content: TextContent, place: Place) {
-        self.push_text_content(content, place);
-    }
-}
-
-/// The stages up to verification.
-#[derive(Debug)]
-struct Intake {
-    compat: Option<Compat>,
+/// The stages up to verification, each of which feeds the next.
+struct Stages {
+    counter: Counter,
+    upgrader: Option<Upgrader>,
     enforcer: Enforcer,
     expander: Expander,
     verifier: Verifier,
-    warnings: Vec<Warning>,
 }
 
-impl Intake {
-    fn new(limits: Limits, strictness: Strictness, compat: Option<Compat>) -> Self {
-        Self {
-            compat: compat.map(|compat| compat.with_limits(limits)),
-            enforcer: Enforcer::new().with_limits(limits),
-            expander: Expander::new(),
-            verifier: Verifier::new().with_strictness(strictness),
-            warnings: Vec::new(),
-        }
-    }
-
+impl Stages {
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
         // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
         // never a success.
-        self.take(raw, sink).map_err(|error| self.verifier.reject(error, None))
+        raw.view(|body, index| self.feed(body, index, sink)).map_err(|error| self.verifier.reject(error, None))
     }
 
     #[inline]
-    fn take<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
-        raw.view(|body, index| match (body, index) {
-            (Body::Text(text), None) => self.push_text(text, sink),
-            (Body::Bytes(bytes), None) => match core::str::from_utf8(bytes) {
-                Ok(text) => self.push_text(text, sink),
-                Err(_) => self.enforce(bytes, sink),
+    fn feed(&mut self, body: Body<'_>, index: Option<u64>, sink: &mut impl Sink) -> Result<(), Error> {
+        let Self { counter, upgrader, enforcer, expander, verifier } = self;
+        let mut verified = Then { stage: verifier, next: sink };
+        let mut enforced = Then { stage: expander, next: &mut verified };
+        if let Body::Warning(warning) = body {
+            return enforced.warning(warning);
+        }
+        let index = counter.count(index);
+        let body = body.decoded();
+        match body {
+            Body::Text(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
+            body => match upgrader.as_mut().and_then(|upgrader| upgrader.upgrade(&body, index)) {
+                None => enforcer.feed_thoroughly(body, index, &mut enforced),
+                Some((raw, warnings)) => {
+                    warnings.into_iter().try_for_each(|warning| enforced.warning(warning))?;
+                    raw.view(|body, _| enforcer.feed(body, index, &mut enforced))
+                }
             },
-            (Body::Text(text), Some(index)) => self.translate(Raw::Text(text.to_owned()), index, sink),
-            (Body::Bytes(bytes), Some(index)) => self.translate(Raw::Bytes(bytes.to_vec()), index, sink),
-            (Body::Value(value), index) => {
-                if self.compat.is_some() && may_be_retired(value) {
-                    let index = index.unwrap_or(self.enforcer.event_count());
-                    return self.translate(Raw::Value(value.clone()), index, sink);
-                }
-                match index {
-                    None => self.enforce(value, sink),
-                    Some(index) => self.enforce(RawItem::Event { raw: Raw::Value(value.clone()), index }, sink),
-                }
-            }
-            (Body::Event(event), None) => self.enforce(event, sink),
-            (Body::Event(event), Some(index)) => self.enforce(RawItem::Event { raw: Raw::Event(event), index }, sink),
-            (Body::Warning(warning), _) => self.enforce(RawItem::Warning(warning), sink),
-        })
-    }
-
-    #[inline]
-    fn push_text(&mut self, text: &str, sink: &mut impl Sink) -> Result<(), Error> {
-        // What the fast path reads needs no translation: it has no null and no retired shape.
-        let mut fields = Fields::default();
-        if self.enforcer.read_fields(text, &mut fields) {
-            if fields.is_text_content() {
-                let index = self.enforcer.count();
-                let content = fields.text_content(self.enforcer.interner());
-                if !self.expander.is_idle() {
-                    return self.expand(Item::Event(Indexed::new(content.into_event(), index)), sink);
-                }
-                let place = Place { index, sent_as: EventType::TextMessageContent };
-                self.verifier.check_text_content(&content.message_id, content.owner.as_ref(), place)?;
-                sink.text_content(content, place);
-                return Ok(());
-            }
-            if fields.is_text_delta() {
-                let (message_id, tag) = fields.ids(self.enforcer.interner());
-                let index = self.enforcer.event_count();
-                if let Some((message_id, owner)) =
-                    self.expander.continued_text(message_id.as_ref(), tag.as_ref(), index)
-                {
-                    self.enforcer.count();
-                    let place = Place { index, sent_as: EventType::TextMessageChunk };
-                    self.verifier.check_text_content(&message_id, owner.as_ref(), place)?;
-                    sink.text_content(TextContent { message_id, delta: fields.delta(), owner, timestamp: None }, place);
-                    return Ok(());
-                }
-            }
-            if let Some(event) = fields.other(self.enforcer.interner()) {
-                let index = self.enforcer.count();
-                return self.accept(Indexed::new(event, index), sink);
-            }
         }
-        if let Some(event) = self.enforcer.read_open(text) {
-            let index = self.enforcer.count();
-            return self.accept(Indexed::new(event, index), sink);
-        }
-        if self.compat.is_some() && needs_translation(text) {
-            return self.translate(Raw::Text(text.to_owned()), self.enforcer.event_count(), sink);
-        }
-        self.enforce(text, sink)
-    }
-
-    fn translate(&mut self, raw: Raw, index: u64, sink: &mut impl Sink) -> Result<(), Error> {
-        let Some(compat) = &mut self.compat else { return self.enforce(RawItem::Event { raw, index }, sink) };
-        compat.push(RawItem::Event { raw, index })?;
-        while let Some(item) = self.compat.as_mut().and_then(Compat::pop) {
-            self.enforce(item, sink)?;
-        }
-        Ok(())
-    }
-
-    fn enforce<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
-        let pushed = self.enforcer.push(raw);
-        while let Some(item) = Machine::<R>::pop(&mut self.enforcer) {
-            match item {
-                Item::Event(indexed) => self.accept(indexed, sink)?,
-                Item::Warning(warning) => self.expand(Item::Warning(warning), sink)?,
-            }
-        }
-        pushed
-    }
-
-    #[inline]
-    fn accept(&mut self, indexed: Indexed, sink: &mut impl Sink) -> Result<(), Error> {
-        if self.expander.is_transparent(&indexed) {
-            self.verify(indexed, sink)
-        } else {
-            self.expand(Item::Event(indexed), sink)
-        }
-    }
-
-    fn expand(&mut self, item: Item, sink: &mut impl Sink) -> Result<(), Error> {
-        let pushed = self.expander.push(item);
-        self.drain_expander(sink)?;
-        pushed
-    }
-
-    fn drain_expander(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
-        while let Some(item) = Machine::<Item>::pop(&mut self.expander) {
-            match item {
-                Item::Event(indexed) => self.verify(indexed, sink)?,
-                warning @ Item::Warning(_) => sink.item(warning)?,
-            }
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn verify(&mut self, indexed: Indexed, sink: &mut impl Sink) -> Result<(), Error> {
-        let checked = self.verifier.check(&indexed, &mut self.warnings);
-        self.give_warnings(sink)?;
-        checked?;
-        sink.item(Item::Event(indexed))
-    }
-
-    #[inline]
-    fn give_warnings(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
-        if self.warnings.is_empty() {
-            return Ok(());
-        }
-        self.warnings.drain(..).try_for_each(|warning| sink.item(Item::Warning(warning)))
     }
 
     fn finish(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
-        let finished = Machine::<Item>::finish(&mut self.expander);
-        self.drain_expander(sink)?;
-        finished?;
-        // Events that were dropped came, too.
-        self.verifier.saw(self.enforcer.event_count());
-        Machine::<Item>::finish(&mut self.verifier)
+        self.expander.end(&mut Then { stage: &mut self.verifier, next: sink })?;
+        self.verifier.end(sink)
     }
 }
 
@@ -349,7 +193,7 @@ impl Intake {
 /// compatibility, enforcement, expansion, verification, assembly.
 ///
 /// In: any [`RawEvent`], one event each. Out: an [`Update`] for every warning and every verified
-/// event, in order, each with the [`Snapshot`] behind it.
+/// event, in order, each with the [`Snapshot`] after it.
 ///
 /// Where a push fails, the updates of what came before are still to be popped; the run that was
 /// active is then [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
@@ -359,11 +203,16 @@ impl Intake {
 /// # Errors
 /// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].
 ///
+/// # Logging
+/// With the feature `tracing`: each warning at `WARN` as [`pop`](Machine::pop) gives it, and what
+/// ended the stream at `DEBUG` with the state that it met; target `ag_ui_stream`. Whoever logs the
+/// warnings himself turns that target down to errors.
+///
 /// # Cost
 /// A delta costs one pass over its text, and its own length; a snapshot costs one pointer.
 ///
 /// ```
-/// use ag_ui_stream::machine::Pipeline;
+/// use ag_ui_stream::machine::{Machine, Pipeline, Push};
 ///
 /// let mut pipeline = Pipeline::new();
 /// for event in [
@@ -380,9 +229,8 @@ impl Intake {
 /// assert_eq!(pipeline.snapshot().message("m").unwrap().text().unwrap(), "Hello");
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Pipeline {
-    intake: Intake,
+    stages: Stages,
     assembler: Assembler,
 }
 
@@ -411,35 +259,41 @@ impl Pipeline {
     }
 }
 
-impl<R: RawEvent> Machine<R> for Pipeline {
-    type Output = Update;
-
+impl<R: RawEvent> Push<R> for Pipeline {
     #[inline]
     fn push(&mut self, raw: R) -> Result<(), Error> {
-        let pushed = self.intake.push(raw, &mut self.assembler);
+        let pushed = self.stages.push(raw, &mut self.assembler);
         if pushed.is_err() {
             self.assembler.end_run(RunOutcome::Rejected);
         }
         pushed
     }
+}
+
+impl Machine for Pipeline {
+    type Output = Update;
 
     #[inline]
     fn pop(&mut self) -> Option<Update> {
-        Machine::<Item>::pop(&mut self.assembler)
+        self.assembler.pop().inspect(|update| {
+            if let Item::Warning(warning) = &update.item {
+                warning.log();
+            }
+        })
     }
 
     fn ready(&self) -> usize {
-        Machine::<Item>::ready(&self.assembler)
+        self.assembler.ready()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        let finished = self.intake.finish(&mut self.assembler);
+        let finished = self.stages.finish(&mut self.assembler);
         self.assembler.end_run(RunOutcome::Truncated);
         finished
     }
 
     fn cut(&mut self, cut: Cut) {
-        Machine::<Item>::cut(&mut self.assembler, cut);
+        self.assembler.cut(cut);
     }
 }
 
@@ -451,11 +305,13 @@ impl<R: RawEvent> Machine<R> for Pipeline {
 /// # Errors
 /// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].
 ///
+/// # Logging
+/// As a [`Pipeline`] logs.
+///
 /// # Cost
 /// A delta costs one pass over its text, and one allocation.
-#[derive(Debug)]
 pub struct EventPipeline {
-    intake: Intake,
+    stages: Stages,
     ready: VecDeque<Item>,
 }
 
@@ -478,17 +334,23 @@ impl EventPipeline {
     }
 }
 
-impl<R: RawEvent> Machine<R> for EventPipeline {
+impl<R: RawEvent> Push<R> for EventPipeline {
+    #[inline]
+    fn push(&mut self, raw: R) -> Result<(), Error> {
+        self.stages.push(raw, &mut self.ready)
+    }
+}
+
+impl Machine for EventPipeline {
     type Output = Item;
 
     #[inline]
-    fn push(&mut self, raw: R) -> Result<(), Error> {
-        self.intake.push(raw, &mut self.ready)
-    }
-
-    #[inline]
     fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
+        self.ready.pop_front().inspect(|item| {
+            if let Item::Warning(warning) = item {
+                warning.log();
+            }
+        })
     }
 
     fn ready(&self) -> usize {
@@ -496,6 +358,27 @@ impl<R: RawEvent> Machine<R> for EventPipeline {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        self.intake.finish(&mut self.ready)
+        self.stages.finish(&mut self.ready)
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("events", &self.stages.counter.next())
+            .field("state", &self.stages.verifier.state())
+            .field("messages", &self.snapshot().messages().len())
+            .field("ready", &self.ready())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for EventPipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventPipeline")
+            .field("events", &self.stages.counter.next())
+            .field("state", &self.stages.verifier.state())
+            .field("ready", &self.ready())
+            .finish_non_exhaustive()
     }
 }

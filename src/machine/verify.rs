@@ -17,15 +17,18 @@
 //! anywhere else leads to *rejected*, for good.
 
 use core::cmp::Ordering;
+use core::fmt;
 use std::collections::VecDeque;
 
-use super::Machine;
-use super::items::{Items, Place};
-use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy, Violation};
-use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, TextMessageContentEvent};
+use super::items::Items;
+use super::sink::{Sink, Stage};
+use super::{Machine, Push};
+use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy};
+use crate::event::fast::{TextChunk, TextContent};
+use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent};
 use crate::excerpt::excerpt;
-use crate::id::{IdMap, InterruptId, MessageId, RunId, SubagentRunId, ThreadId};
-use crate::item::{Indexed, Item};
+use crate::id::{IdMap, InterruptId, RunId, ThreadId};
+use crate::item::{Counter, Indexed, Item, Place};
 use crate::rule::Rule;
 use crate::version::{self, PROTOCOL_VERSION};
 use crate::warning::Warning;
@@ -35,28 +38,28 @@ use crate::warning::Warning;
 ///
 /// The rule has four clauses, and each names its field by the path of the warning:
 ///
-/// | the breach | lenient | strict |
+/// | the breach | `Warn` | `Reject` |
 /// |---|---|---|
 /// | `RUN_FINISHED.runId` is not that of its `RUN_STARTED` | warns at `/runId` | fatal |
 /// | `RUN_FINISHED.threadId` is not that of its `RUN_STARTED` | warns at `/threadId` | fatal |
 /// | `RUN_STARTED.threadId` is not that of the first run on the stream | warns at `/threadId` | fatal |
 /// | two interrupts of an outcome have one id | warns at `/outcome/interrupts/1/id` | fatal |
 ///
-/// Nothing else depends on it: what is fatal when lenient is fatal under the same rule when strict.
+/// Nothing else depends on it: what is fatal with `Warn` is fatal under the same rule with `Reject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Strictness {
+pub enum IdChecks {
     /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
     #[default]
-    Lenient,
+    Warn,
     /// A [`Violation`], as the draft after 1.0 has it.
-    Strict,
+    Reject,
 }
 
 /// Holds events to the order that the protocol prescribes: the R, S and O rules.
 ///
 /// In: expanded events and warnings, anything that turns into an [`Item`]. Out, one for one and in
-/// order: the same items. Before an event its own warnings come: rule R10 (see [`Strictness`]), and
+/// order: the same items. Before an event its own warnings come: rule R10 (see [`IdChecks`]), and
 /// R11 for a `protocolVersion` that is newer than [`PROTOCOL_VERSION`] or not MAJOR.MINOR.
 ///
 /// An event that middleware added, and which has no index, is counted behind those before it.
@@ -81,7 +84,7 @@ pub enum Strictness {
 /// # Examples
 /// ```
 /// use ag_ui_stream::event::{RunStartedEvent, TextMessageContentEvent};
-/// use ag_ui_stream::machine::Verifier;
+/// use ag_ui_stream::machine::{Machine, Push, Verifier};
 /// use ag_ui_stream::{Error, Event, Rule};
 ///
 /// let mut verifier = Verifier::new();
@@ -98,18 +101,18 @@ pub enum Strictness {
 /// );
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Verifier {
-    strictness: Strictness,
+    id_checks: IdChecks,
     phase: Phase,
     /// The thread of the first run, and the event that named it (R10).
     thread: Option<(ThreadId, u64)>,
     items: Items,
-    /// The index of an event that has none.
-    next: u64,
+    counter: Counter,
     /// How many input events there were at least, by their own word and by that of warnings.
     seen: u64,
     ready: VecDeque<Item>,
+    /// What there is to say of the event that is judged; empty in between.
     warnings: Vec<Warning>,
 }
 
@@ -165,23 +168,23 @@ impl Run {
 }
 
 impl Verifier {
-    /// A verifier that is [`Lenient`](Strictness::Lenient).
+    /// A verifier that [warns](IdChecks::Warn) of ids that break rule R10.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, but as strict as said.
+    /// The same, but with ids checked as said.
     #[must_use]
-    pub fn with_strictness(mut self, strictness: Strictness) -> Self {
-        self.strictness = strictness;
+    pub fn with_id_checks(mut self, id_checks: IdChecks) -> Self {
+        self.id_checks = id_checks;
         self
     }
 
-    /// How strict it is.
+    /// What becomes of ids that break rule R10.
     #[must_use]
-    pub fn strictness(&self) -> Strictness {
-        self.strictness
+    pub fn id_checks(&self) -> IdChecks {
+        self.id_checks
     }
 
     /// The run that is active: begun, and neither finished nor failed.
@@ -191,6 +194,11 @@ impl Verifier {
             Phase::Active(run) => Some(&run.id),
             Phase::Waiting | Phase::Finished(..) | Phase::Failed(..) | Phase::Rejected(_) => None,
         }
+    }
+
+    /// Where it stands, in few words.
+    pub(super) fn state(&self) -> State<'_> {
+        State(self)
     }
 
     /// What the active run has open, in the order in which it was opened: messages, tool calls,
@@ -206,42 +214,8 @@ impl Verifier {
         }
     }
 
-    /// Judges an event without taking it. Its warnings are added to `warnings`, in order; they come
-    /// before the event.
-    ///
-    /// # Errors
-    /// Those of the machine's `push`.
-    pub(crate) fn check(&mut self, indexed: &Indexed, warnings: &mut Vec<Warning>) -> Result<(), Error> {
-        let index = indexed.index().unwrap_or(self.next);
-        self.next = index.saturating_add(1);
-        self.saw(self.next);
-        let place = Place { index, sent_as: indexed.sent_as() };
-        self.judge(&indexed.event, place, warnings).map_err(|error| self.reject(error, Some((indexed, place))))
-    }
-
-    /// The same for a `TEXT_MESSAGE_CONTENT` that is not yet put together.
-    #[inline]
-    pub(crate) fn check_text_content(
-        &mut self,
-        message_id: &MessageId,
-        tag: Option<&SubagentRunId>,
-        place: Place,
-    ) -> Result<(), Error> {
-        self.next = place.index.saturating_add(1);
-        self.saw(self.next);
-        let judged = match self.phase {
-            Phase::Active(_) => self.items.extend_text(message_id, tag, place),
-            _ => {
-                let event = TextMessageContentEvent::new(message_id.clone(), "");
-                let event = TextMessageContentEvent { subagent_run_id: tag.cloned(), ..event };
-                self.judge(&event.into(), place, &mut Vec::new())
-            }
-        };
-        judged.map_err(|error| self.reject(error, None))
-    }
-
     /// Notes that this many input events came, those included that never came here.
-    pub(crate) fn saw(&mut self, events: u64) {
+    fn saw(&mut self, events: u64) {
         self.seen = self.seen.max(events);
     }
 
@@ -250,6 +224,7 @@ impl Verifier {
     pub(crate) fn reject(&mut self, error: Error, event: Option<(&Indexed, Place)>) -> Error {
         // A second error is the first one again.
         if !matches!(self.phase, Phase::Rejected(_)) {
+            crate::log::rejected(&error, &self.state());
             let event = match event {
                 Some((indexed, place)) if matches!(indexed.event, Event::RunStarted(_) | Event::RunFinished(_)) => {
                     Some((indexed.event.clone(), place))
@@ -262,20 +237,20 @@ impl Verifier {
         error
     }
 
-    /// Goes on behind an error, for tools that want to see every fault of a recording. A consumer
+    /// Goes on after an error, for tools that want to see every fault of a recording. A consumer
     /// must not: what comes after a violation means nothing that the protocol could say.
     ///
     /// `None` where nothing can be done: there is no error, or it is that of
     /// [`finish`](Machine::finish).
     ///
-    /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, when
-    ///   strict, R10. The run begins or ends, for else everything behind it would be judged within
-    ///   the wrong run. What was open is abandoned.
+    /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, with
+    ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, for else everything after it would
+    ///   be judged within the wrong run. What was open is abandoned.
     /// - [`Skipped`](Recovery::Skipped): any other event. The verifier is where it was before.
     ///
     /// ```
     /// use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageStartEvent};
-    /// use ag_ui_stream::machine::{Recovery, Verifier};
+    /// use ag_ui_stream::machine::{Machine, Push, Recovery, Verifier};
     /// use ag_ui_stream::{Event, Rule};
     ///
     /// let mut verifier = Verifier::new();
@@ -312,19 +287,19 @@ impl Verifier {
             }
             _ => return Some(Recovery::Skipped),
         }
-        self.ready.push_back(Item::Event(Indexed::synthesized(event, Some(place.index), Some(place.sent_as))));
+        self.ready.push_back(Item::Event(place.gives(event)));
         Some(Recovery::Forced)
     }
 
-    fn judge(&mut self, event: &Event, place: Place, warnings: &mut Vec<Warning>) -> Result<(), Error> {
+    fn judge(&mut self, event: &Event, place: Place) -> Result<(), Error> {
         match (&self.phase, event) {
             (Phase::Waiting | Phase::Finished(..) | Phase::Failed(..), Event::RunStarted(started)) => {
-                self.start(started, place, warnings)
+                self.start(started, place)
             }
             (Phase::Active(run), Event::RunStarted(started)) => Err(nested(run, started, place)),
             (Phase::Active(run), Event::RunFinished(finished)) => {
                 let run = run.clone();
-                self.finish_run(run, finished, place, warnings)
+                self.finish_run(run, finished, place)
             }
             (Phase::Active(run) | Phase::Finished(run, _), Event::RunError(_)) => {
                 self.phase = Phase::Failed(Some(run.clone()), place.index);
@@ -346,9 +321,7 @@ impl Verifier {
     /// An event that stands before the first run, or behind the end of one (R1, R3, R4).
     #[cold]
     fn outside_of_a_run(&self, event: &Event, place: Place) -> Error {
-        let violation = |rule, expected: &'static str, found: &'static str| {
-            Violation::new(rule, place.index, place.sent_as, expected, found)
-        };
+        let violation = |rule, expected: &'static str, found: &'static str| place.violation(rule, expected, found);
         let found = place.sent_as.as_str();
         let (mut violation, ended) = match (&self.phase, event) {
             (Phase::Finished(run, at), _) => {
@@ -382,7 +355,7 @@ impl Verifier {
         }
     }
 
-    fn start(&mut self, event: &RunStartedEvent, place: Place, warnings: &mut Vec<Warning>) -> Result<(), Error> {
+    fn start(&mut self, event: &RunStartedEvent, place: Place) -> Result<(), Error> {
         match &self.thread {
             None => self.thread = Some((event.thread_id.clone(), place.index)),
             Some((thread, _)) if *thread == event.thread_id => {}
@@ -395,10 +368,10 @@ impl Verifier {
                     found: format!("thread {}", quoted(event.thread_id.as_str())),
                     path: "/threadId".to_owned(),
                 };
-                self.strictness.judge(breach, place, warnings)?;
+                self.judge_id(breach, place)?;
             }
         }
-        warnings.extend(event.protocol_version.as_deref().and_then(|declared| judge_version(declared, place)));
+        self.warnings.extend(event.protocol_version.as_deref().and_then(|declared| judge_version(declared, place)));
         self.begin(event, place);
         Ok(())
     }
@@ -421,22 +394,10 @@ impl Verifier {
             Phase::Active(Run { id: event.run_id.clone(), thread: event.thread_id.clone(), since: place.index });
     }
 
-    fn finish_run(
-        &mut self,
-        run: Run,
-        event: &RunFinishedEvent,
-        place: Place,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<(), Error> {
+    fn finish_run(&mut self, run: Run, event: &RunFinishedEvent, place: Place) -> Result<(), Error> {
         if self.items.open_count() > 0 {
-            let mut violation = Violation::new(
-                Rule::R3,
-                place.index,
-                place.sent_as,
-                "nothing open",
-                format!("{} still open", self.items.open_count()),
-            )
-            .about(run.subject(), run.opened());
+            let found = format!("{} still open", self.items.open_count());
+            let mut violation = place.violation(Rule::R3, "nothing open", found).about(run.subject(), run.opened());
             violation.others = self.items.open();
             return Err(violation.into());
         }
@@ -448,7 +409,7 @@ impl Verifier {
                 found: format!("thread {}", quoted(event.thread_id.as_str())),
                 path: "/threadId".to_owned(),
             };
-            self.strictness.judge(breach, place, warnings)?;
+            self.judge_id(breach, place)?;
         }
         if event.run_id != run.id {
             let breach = Breach {
@@ -458,7 +419,7 @@ impl Verifier {
                 found: format!("run {}", quoted(event.run_id.as_str())),
                 path: "/runId".to_owned(),
             };
-            self.strictness.judge(breach, place, warnings)?;
+            self.judge_id(breach, place)?;
         }
         if let Some(RunFinishedOutcome::Interrupt(outcome)) = &event.outcome {
             let mut firsts: IdMap<&InterruptId, usize> = IdMap::default();
@@ -475,7 +436,7 @@ impl Verifier {
                         ),
                         path: format!("/outcome/interrupts/{at}/id"),
                     };
-                    self.strictness.judge(breach, place, warnings)?;
+                    self.judge_id(breach, place)?;
                 }
             }
         }
@@ -484,15 +445,25 @@ impl Verifier {
         self.phase = Phase::Finished(run, place.index);
         Ok(())
     }
+
+    /// What becomes of an id that breaks [`Rule::R10`].
+    fn judge_id(&mut self, breach: Breach, place: Place) -> Result<(), Error> {
+        let Breach { subject, history, expected, found, path } = breach;
+        match self.id_checks {
+            IdChecks::Warn => {
+                self.warnings.push(place.warning(Rule::R10, path, format!("expected {expected}, found {found}")));
+                Ok(())
+            }
+            IdChecks::Reject => Err(place.violation(Rule::R10, expected, found).about(subject, history).into()),
+        }
+    }
 }
 
 /// R2: runs on one stream follow each other.
 #[cold]
 fn nested(run: &Run, started: &RunStartedEvent, place: Place) -> Error {
     let found = format!("the start of run {}", quoted(started.run_id.as_str()));
-    Violation::new(Rule::R2, place.index, place.sent_as, "the end of the active run", found)
-        .about(run.subject(), run.opened())
-        .into()
+    place.violation(Rule::R2, "the end of the active run", found).about(run.subject(), run.opened()).into()
 }
 
 /// A breach of rule R10, before it is known what becomes of it.
@@ -504,22 +475,6 @@ struct Breach {
     path: String,
 }
 
-impl Strictness {
-    fn judge(self, breach: Breach, place: Place, warnings: &mut Vec<Warning>) -> Result<(), Error> {
-        let Breach { subject, history, expected, found, path } = breach;
-        match self {
-            Strictness::Lenient => {
-                let message = format!("expected {expected}, found {found}");
-                warnings.push(Warning::new(Rule::R10, place.index, place.sent_as.as_str(), path, message));
-                Ok(())
-            }
-            Strictness::Strict => Err(Violation::new(Rule::R10, place.index, place.sent_as, expected, found)
-                .about(subject, history)
-                .into()),
-        }
-    }
-}
-
 /// R11: a warning for a version that is newer than ours or no version at all.
 fn judge_version(declared: &str, place: Place) -> Option<Warning> {
     let message = match version::compare(declared, PROTOCOL_VERSION) {
@@ -529,38 +484,109 @@ fn judge_version(declared: &str, place: Place) -> Option<Warning> {
         }
         None => format!("cannot interpret the protocol version {}; ours is {PROTOCOL_VERSION}", quoted(declared)),
     };
-    let path = "/protocolVersion".to_owned();
-    Some(Warning::new(Rule::R11, place.index, place.sent_as.as_str(), path, message))
+    Some(place.warning(Rule::R11, "/protocolVersion", message))
 }
 
 fn quoted(text: &str) -> String {
     format!("{:?}", excerpt(text, 80))
 }
 
-impl<I: Into<Item>> Machine<I> for Verifier {
-    type Output = Item;
+/// Where a verifier stands.
+pub(super) struct State<'a>(&'a Verifier);
 
-    fn push(&mut self, input: I) -> Result<(), Error> {
-        match input.into() {
-            Item::Warning(warning) => {
-                if let Phase::Rejected(rejection) = &self.phase {
-                    return Err(rejection.error.clone());
-                }
-                self.saw(warning.event.saturating_add(1));
-                self.ready.push_back(Item::Warning(warning));
-                Ok(())
-            }
-            Item::Event(indexed) => {
-                let mut warnings = core::mem::take(&mut self.warnings);
-                let verdict = self.check(&indexed, &mut warnings);
-                self.ready.extend(warnings.drain(..).map(Item::Warning));
-                self.warnings = warnings;
-                verdict?;
-                self.ready.push_back(Item::Event(indexed));
-                Ok(())
-            }
+impl fmt::Display for State<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.phase {
+            Phase::Waiting => f.write_str("waiting for a run"),
+            Phase::Active(run) => write!(f, "{} active, {} open", run.subject(), self.0.items.open_count()),
+            Phase::Finished(run, at) => write!(f, "{} finished at event {at}", run.subject()),
+            Phase::Failed(Some(run), at) => write!(f, "{} failed at event {at}", run.subject()),
+            Phase::Failed(None, at) => write!(f, "failed at event {at}"),
+            Phase::Rejected(rejection) => write!(f, "rejected: {}", rejection.error),
         }
     }
+}
+
+impl fmt::Debug for State<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verifier")
+            .field("id_checks", &self.id_checks)
+            .field("events", &self.counter.next())
+            .field("state", &self.state())
+            .field("ready", &self.ready.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stage for Verifier {
+    #[inline]
+    fn feed(&mut self, event: Indexed, next: &mut impl Sink) -> Result<(), Error> {
+        let place = self.counter.place(&event);
+        self.saw(self.counter.next());
+        let judged = self.judge(&event.event, place);
+        if !self.warnings.is_empty() {
+            core::mem::take(&mut self.warnings).into_iter().try_for_each(|warning| next.warning(warning))?;
+        }
+        match judged {
+            Ok(()) => next.event(event),
+            Err(error) => Err(self.reject(error, Some((&event, place)))),
+        }
+    }
+
+    fn feed_warning(&mut self, warning: Warning, next: &mut impl Sink) -> Result<(), Error> {
+        if let Phase::Rejected(rejection) = &self.phase {
+            return Err(rejection.error.clone());
+        }
+        self.saw(warning.event.saturating_add(1));
+        next.warning(warning)
+    }
+
+    #[inline(always)]
+    fn feed_text_content(&mut self, content: TextContent, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+        let Phase::Active(_) = self.phase else { return self.feed(place.gives(content.into_event()), next) };
+        self.counter.count(Some(place.index));
+        self.saw(self.counter.next());
+        match self.items.extend_text(&content.message_id, content.owner.as_ref(), place) {
+            Ok(()) => next.text_content(content, place),
+            Err(error) => Err(self.reject(error, None)),
+        }
+    }
+
+    fn feed_text_chunk(&mut self, chunk: TextChunk, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+        self.feed(place.gives(chunk.into_event()), next)
+    }
+
+    fn end(&mut self, _: &mut impl Sink) -> Result<(), Error> {
+        let run_id = match &self.phase {
+            Phase::Finished(..) | Phase::Failed(..) => return Ok(()),
+            Phase::Rejected(rejection) => return Err(rejection.error.clone()),
+            Phase::Active(run) => Some(run.id.as_str().to_owned()),
+            Phase::Waiting => None,
+        };
+        let mut truncated = Truncated::new(self.seen, run_id, TruncatedBy::Close);
+        truncated.open = self.open();
+        Err(self.reject(truncated.into(), None))
+    }
+
+    fn queue(&mut self) -> &mut VecDeque<Item> {
+        &mut self.ready
+    }
+}
+
+impl<I: Into<Item>> Push<I> for Verifier {
+    fn push(&mut self, input: I) -> Result<(), Error> {
+        self.queue_item(input.into())
+    }
+}
+
+impl Machine for Verifier {
+    type Output = Item;
 
     fn pop(&mut self) -> Option<Item> {
         self.ready.pop_front()
@@ -571,14 +597,6 @@ impl<I: Into<Item>> Machine<I> for Verifier {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        let run_id = match &self.phase {
-            Phase::Finished(..) | Phase::Failed(..) => return Ok(()),
-            Phase::Rejected(rejection) => return Err(rejection.error.clone()),
-            Phase::Active(run) => Some(run.id.as_str().to_owned()),
-            Phase::Waiting => None,
-        };
-        let mut truncated = Truncated::new(self.seen, run_id, TruncatedBy::Close);
-        truncated.open = self.open();
-        Err(self.reject(truncated.into(), None))
+        self.queued(Self::end)
     }
 }

@@ -11,7 +11,7 @@ use crate::codec::{ArrayDecoder, JsonLinesDecoder, SseDecoder};
 use crate::error::{Error, Malformed, Truncated, TruncatedBy};
 use crate::excerpt::excerpt;
 use crate::limits::Limits;
-use crate::machine::Machine;
+use crate::machine::{Machine, Push};
 use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
 
@@ -263,12 +263,14 @@ impl RecordingDecoder {
     }
 }
 
-impl<B: AsRef<[u8]>> Machine<B> for RecordingDecoder {
-    type Output = Recorded;
-
+impl<B: AsRef<[u8]>> Push<B> for RecordingDecoder {
     fn push(&mut self, input: B) -> Result<(), Error> {
         Self::push(self, input.as_ref())
     }
+}
+
+impl Machine for RecordingDecoder {
+    type Output = Recorded;
 
     fn pop(&mut self) -> Option<Recorded> {
         Self::pop(self)

@@ -100,7 +100,7 @@ where
         if self.ended {
             return (0, Some(0));
         }
-        let (lower, upper) = self.inner.size_hint::<B>();
+        let (lower, upper) = self.inner.size_hint();
         (lower.saturating_add(usize::from(self.held.is_some())), upper)
     }
 }

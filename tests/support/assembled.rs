@@ -1,7 +1,7 @@
 //! What the tests of assembly share.
 
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::{Machine, Pipeline, PipelineBuilder};
+use ag_ui_stream::machine::{Machine, Pipeline, PipelineBuilder, Push};
 use ag_ui_stream::snapshot::{Snapshot, Update};
 use ag_ui_stream::{Error, Rule, Warning};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub fn assemble_open(events: impl IntoIterator<Item = Value>) -> Assembled {
     let mut updates = Vec::new();
     for event in &events {
         pipeline.push(event).unwrap();
-        updates.extend(std::iter::from_fn(|| Machine::<&Value>::pop(&mut pipeline)));
+        updates.extend(std::iter::from_fn(|| pipeline.pop()));
     }
     Assembled { updates, error: None, snapshot: pipeline.snapshot().clone() }
 }

@@ -4,7 +4,7 @@
 #![allow(unreachable_pub, reason = "each test has its own copy")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
-use ag_ui_stream::machine::{Enforcer, Machine};
+use ag_ui_stream::machine::{Enforcer, Push};
 use ag_ui_stream::{Error, Event, Item, Warning};
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub struct Driven<T> {
 }
 
 /// Pushes every input until one is refused, then finishes; pops all there is after each step.
-pub fn drive<I, M: Machine<I>>(machine: &mut M, inputs: impl IntoIterator<Item = I>) -> Driven<M::Output> {
+pub fn drive<I, M: Push<I>>(machine: &mut M, inputs: impl IntoIterator<Item = I>) -> Driven<M::Output> {
     let mut out = Vec::new();
     let mut pop = |machine: &mut M| out.extend(std::iter::from_fn(|| machine.pop()));
     for input in inputs {

@@ -1,7 +1,9 @@
 //! One stream of events through the whole pipeline, and through its stages one by one.
 
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::{Assembler, Compat, Enforcer, EventPipeline, Expander, Pipeline, Verifier};
+use ag_ui_stream::machine::{
+    Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Push, Upgrader, Verifier,
+};
 use ag_ui_stream::snapshot::{Snapshot, Update};
 use ag_ui_stream::{Error, Item};
 
@@ -48,7 +50,7 @@ pub fn without_assembly(events: &[String]) -> (Vec<Item>, Option<Error>) {
 
 /// The machines one behind the other, each drained before the next input.
 struct Stages {
-    compat: Compat,
+    upgrader: Upgrader,
     enforcer: Enforcer,
     expander: Expander,
     verifier: Verifier,
@@ -83,8 +85,8 @@ impl Stages {
     }
 
     fn push(&mut self, event: &str) -> Result<(), Error> {
-        self.compat.push(event)?;
-        while let Some(raw) = self.compat.pop() {
+        self.upgrader.push(event)?;
+        while let Some(raw) = self.upgrader.pop() {
             let pushed = self.enforcer.push(raw);
             self.expand()?;
             pushed?;
@@ -102,7 +104,7 @@ impl Stages {
 
 pub fn one_by_one(events: &[String]) -> Outcome {
     let mut stages = Stages {
-        compat: Compat::new().with_ids(SequentialIds::new("id-")),
+        upgrader: Upgrader::new().with_ids(SequentialIds::new("id-")),
         enforcer: Enforcer::new(),
         expander: Expander::new(),
         verifier: Verifier::new(),

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use ag_ui_stream::error::Violation;
 use ag_ui_stream::event::{CustomEvent, RunErrorEvent};
-use ag_ui_stream::machine::{Cut, Machine};
+use ag_ui_stream::machine::{Cut, Machine, Push};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule};
 use futures::Stream;
 
@@ -167,9 +167,7 @@ pub fn tell(order: &str) -> Event {
     CustomEvent::new(order, serde_json::Value::Null).into()
 }
 
-impl<I: Into<Item>> Machine<I> for Toy {
-    type Output = u32;
-
+impl<I: Into<Item>> Push<I> for Toy {
     fn push(&mut self, input: I) -> Result<(), Error> {
         let Some(Event::Custom(order)) = input.into().into_event() else { return Ok(()) };
         match order.name.strip_prefix("fail ") {
@@ -183,6 +181,10 @@ impl<I: Into<Item>> Machine<I> for Toy {
             }
         }
     }
+}
+
+impl Machine for Toy {
+    type Output = u32;
 
     fn pop(&mut self) -> Option<u32> {
         self.ready.pop_front()

@@ -1,7 +1,7 @@
 //! What the tests of verification share.
 
 use ag_ui_stream::error::{History, Subject, SubjectKind, Violation};
-use ag_ui_stream::machine::{Strictness, Verifier};
+use ag_ui_stream::machine::{IdChecks, Verifier};
 use ag_ui_stream::{Error, EventType, Item};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub fn verify(events: &[Value]) -> Driven<Item> {
 }
 
 pub fn verify_strictly(events: &[Value]) -> Driven<Item> {
-    drive(&mut Verifier::new().with_strictness(Strictness::Strict), enforced(events))
+    drive(&mut Verifier::new().with_id_checks(IdChecks::Reject), enforced(events))
 }
 
 /// These events within a run, from event 1 on.

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::hint::black_box;
 
-use ag_ui_stream::machine::Pipeline;
+use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use ag_ui_stream::snapshot::{Snapshot, Text, Update};
 use ag_ui_stream::{EventStreamExt, Message};
 use futures::executor::block_on;

@@ -17,7 +17,7 @@ use crate::client::options::{Common, common_options};
 use crate::client::{AbortHandle, ClientError};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::machine::Downgrade;
+use crate::machine::Downgrader;
 use crate::raw::RawItem;
 use crate::warning::Warning;
 

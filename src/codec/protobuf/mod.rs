@@ -609,7 +609,7 @@ mod tests {
             let (items, _) = decode(&event(number, event_type, &fields));
             let mut enforcer = Enforcer::new();
             for item in items {
-                let _ = enforcer.push(item);
+                let _ = crate::machine::Push::push(&mut enforcer, item);
             }
         }
     }

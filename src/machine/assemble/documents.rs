@@ -65,7 +65,7 @@ impl Assembler {
         if replace || held.is_none() {
             let Rest { state, activity_bytes, .. } = &*self.snapshot.0.rest;
             let activities = activity_bytes.saturating_sub(held_bytes).saturating_add(event.content.bytes());
-            self.check_room(state.bytes(), activities, warnings.event)?;
+            self.check_room(state.bytes(), activities, warnings.place.index)?;
         }
         let mut message =
             ActivityMessage::new(event.message_id.clone(), event.activity_type.clone(), event.content.clone());

@@ -21,7 +21,7 @@ use crate::snapshot::{Change, Entry, ItemStatus, MessageChange, Snapshot, Text};
 
 impl Assembler {
     pub(super) fn start_text(&mut self, event: &TextMessageStartEvent, warnings: &mut Warnings) -> Change {
-        if let Some(key) = self.start_new_text(event, warnings.event) {
+        if let Some(key) = self.start_new_text(event, warnings.place.index) {
             return Change { messages: MessageChange::one(key), run: true, ..Change::default() };
         }
         let start = Start {
@@ -99,7 +99,8 @@ impl Assembler {
             }
         };
         let target = held.or(created);
-        let seq = self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), warnings.event);
+        let seq =
+            self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), warnings.place.index);
         let table = if is_text { &mut self.live.text } else { &mut self.live.reasoning };
         table.insert(id.id().clone(), OpenMessage { target, seq, track: Track::default() });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };

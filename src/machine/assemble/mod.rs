@@ -1,16 +1,16 @@
 //! Assembly: verified events in, the conversation as it stands behind each out (rules A1 to A12).
 
+use core::fmt;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::items::Place;
-use super::open::OpenTable;
-use super::{Cut, Machine};
+use super::sink::Sink;
+use super::{Cut, Machine, Push};
 use crate::error::{Error, SubjectKind};
 use crate::event::fast::TextContent;
-use crate::event::{Event, EventType, Metadata, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome};
+use crate::event::{Event, Metadata, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome};
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
-use crate::item::{Indexed, Item};
+use crate::item::{Counter, Indexed, Item, Place};
 use crate::limits::Limits;
 use crate::message::{AssistantMessage, Message};
 use crate::rule::Rule;
@@ -21,9 +21,12 @@ use crate::warning::Warning;
 
 mod calls;
 mod documents;
+mod latest;
 mod messages;
 mod reconcile;
 mod runs;
+
+use latest::LatestMap;
 
 /// Assembles the conversation from verified events.
 ///
@@ -39,21 +42,20 @@ mod runs;
 /// # Errors
 /// [`Error::LimitExceeded`] for a snapshot of the state, of an activity or of the messages that makes
 /// the documents take more than [`Limits::max_document_bytes`].
-#[derive(Debug)]
 pub struct Assembler {
     snapshot: Snapshot,
     live: Live,
     ready: VecDeque<Update>,
-    events: u64,
     limits: Limits,
+    counter: Counter,
 }
 
 /// What is scoped to the run, and what the messages alone do not tell.
 #[derive(Debug, Default)]
 struct Live {
-    text: OpenTable<OpenMessage>,
-    reasoning: OpenTable<OpenMessage>,
-    calls: OpenTable<OpenCall>,
+    text: LatestMap<OpenMessage>,
+    reasoning: LatestMap<OpenMessage>,
+    calls: LatestMap<OpenCall>,
     brackets: HashMap<(SubjectKind, Id, Option<SubagentRunId>), u64>,
     /// The calls that the run started, in order, and those among them that were answered.
     started: Vec<ToolCallId>,
@@ -156,16 +158,15 @@ fn class_of(message: &Message) -> Class {
     }
 }
 
-/// Where warnings go, with the event that they are about.
+/// The event that is applied, and what there is to say of it.
 struct Warnings {
-    event: u64,
-    event_type: EventType,
+    place: Place,
     list: Vec<Warning>,
 }
 
 impl Warnings {
     fn add(&mut self, rule: Rule, path: &str, message: String) {
-        self.list.push(Warning::new(rule, self.event, self.event_type.as_str(), path.to_owned(), message));
+        self.list.push(self.place.warning(rule, path, message));
     }
 }
 
@@ -183,7 +184,7 @@ impl Assembler {
             snapshot: Snapshot::default(),
             live: Live::default(),
             ready: VecDeque::new(),
-            events: 0,
+            counter: Counter::default(),
             limits: Limits::default(),
         }
     }
@@ -221,44 +222,9 @@ impl Assembler {
         Arc::make_mut(&mut self.snapshot.0)
     }
 
-    /// Applies an item and queues its updates.
-    #[inline]
-    pub(crate) fn push_item(&mut self, item: Item) -> Result<(), Error> {
-        let Item::Event(indexed) = &item else {
-            self.queue(item, Change::default());
-            return Ok(());
-        };
-        let index = indexed.index().unwrap_or(self.events);
-        self.events = index.saturating_add(1);
-        let change = match &indexed.event {
-            Event::TextMessageContent(event) if event.base.metadata.is_none() => {
-                one_message(self.grow(&event.message_id, &event.delta))
-            }
-            event => {
-                let mut warnings = Warnings { event: index, event_type: indexed.sent_as(), list: Vec::new() };
-                let change = self.apply(event, &mut warnings)?;
-                for warning in warnings.list {
-                    self.queue(warning.into(), Change::default());
-                }
-                change
-            }
-        };
-        self.queue(item, change);
-        Ok(())
-    }
-
     #[inline]
     fn queue(&mut self, item: Item, change: Change) {
         self.ready.push_back(Update { item, snapshot: self.snapshot.clone(), change });
-    }
-
-    /// Applies the most common event and queues its update.
-    #[inline(always)]
-    pub(crate) fn push_text_content(&mut self, content: TextContent, place: Place) {
-        self.events = place.index.saturating_add(1);
-        let change = one_message(self.grow(&content.message_id, &content.delta));
-        let indexed = Indexed::synthesized(content.into_event(), Some(place.index), Some(place.sent_as));
-        self.queue(Item::Event(indexed), change);
     }
 
     /// A delta without metadata for an open text message; gives the key of the message that grew.
@@ -296,26 +262,26 @@ impl Assembler {
                 let open = self.live.reasoning.remove(event.message_id.id());
                 self.close_message(open, event.base.metadata.as_ref())
             }
-            Event::ToolCallStart(event) => self.start_call(event, warnings.event),
+            Event::ToolCallStart(event) => self.start_call(event, warnings.place.index),
             Event::ToolCallArgs(event) => {
                 self.extend_call(&event.tool_call_id, &event.delta, event.base.metadata.as_ref())
             }
             Event::ToolCallEnd(event) => self.close_call(&event.tool_call_id, event.base.metadata.as_ref()),
             Event::ToolCallResult(event) => self.add_result(event, warnings),
-            Event::StateSnapshot(event) => self.set_state(&event.snapshot, warnings.event)?,
+            Event::StateSnapshot(event) => self.set_state(&event.snapshot, warnings.place.index)?,
             Event::StateDelta(event) => self.patch_state(&event.delta, warnings),
             Event::MessagesSnapshot(event) => self.reconcile(&event.messages, warnings)?,
             Event::ActivitySnapshot(event) => self.set_activity(event, warnings)?,
             Event::ActivityDelta(event) => self.patch_activity(event, warnings),
             Event::ReasoningEncryptedValue(event) => self.encrypt(event, warnings),
-            Event::RunStarted(event) => self.start_run(event, warnings.event)?,
+            Event::RunStarted(event) => self.start_run(event, warnings.place.index)?,
             Event::RunFinished(event) => self.finish_run(event),
             Event::RunError(event) => self.fail_run(event),
             Event::StepStarted(event) => self.open_bracket(
                 SubjectKind::Step,
                 Id::new(&event.step_name),
                 event.subagent_run_id.as_ref(),
-                warnings.event,
+                warnings.place.index,
             ),
             Event::StepFinished(event) => {
                 self.close_bracket(SubjectKind::Step, Id::new(&event.step_name), event.subagent_run_id.as_ref())
@@ -324,12 +290,12 @@ impl Assembler {
                 SubjectKind::ReasoningSpan,
                 event.message_id.id().clone(),
                 event.subagent_run_id.as_ref(),
-                warnings.event,
+                warnings.place.index,
             ),
             Event::ReasoningEnd(event) => {
                 self.close_bracket(SubjectKind::ReasoningSpan, event.message_id.id().clone(), None)
             }
-            Event::SubagentStarted(event) => self.start_subagent(event, warnings.event),
+            Event::SubagentStarted(event) => self.start_subagent(event, warnings.place.index),
             Event::SubagentFinished(event) => {
                 let outcome = event.outcome.clone();
                 let outcome =
@@ -368,15 +334,67 @@ impl Assembler {
     }
 }
 
-impl<I: Into<Item>> Machine<I> for Assembler {
-    type Output = Update;
-
-    fn push(&mut self, input: I) -> Result<(), Error> {
-        self.push_item(input.into())
+impl fmt::Debug for Assembler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Assembler")
+            .field("events", &self.counter.next())
+            .field("messages", &self.snapshot.messages().len())
+            .field("ready", &self.ready.len())
+            .finish_non_exhaustive()
     }
+}
+
+impl Sink for Assembler {
+    /// Applies an event and queues its updates.
+    #[inline]
+    fn event(&mut self, indexed: Indexed) -> Result<(), Error> {
+        let place = self.counter.place(&indexed);
+        let change = match &indexed.event {
+            Event::TextMessageContent(event) if event.base.metadata.is_none() => {
+                one_message(self.grow(&event.message_id, &event.delta))
+            }
+            event => {
+                let mut warnings = Warnings { place, list: Vec::new() };
+                let change = self.apply(event, &mut warnings)?;
+                for warning in warnings.list {
+                    self.queue(warning.into(), Change::default());
+                }
+                change
+            }
+        };
+        self.queue(Item::Event(indexed), change);
+        Ok(())
+    }
+
+    fn warning(&mut self, warning: Warning) -> Result<(), Error> {
+        self.queue(Item::Warning(warning), Change::default());
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn text_content(&mut self, content: TextContent, place: Place) -> Result<(), Error> {
+        self.counter.count(Some(place.index));
+        let change = one_message(self.grow(&content.message_id, &content.delta));
+        self.queue(Item::Event(place.gives(content.into_event())), change);
+        Ok(())
+    }
+}
+
+impl<I: Into<Item>> Push<I> for Assembler {
+    fn push(&mut self, input: I) -> Result<(), Error> {
+        self.item(input.into())
+    }
+}
+
+impl Machine for Assembler {
+    type Output = Update;
 
     fn pop(&mut self) -> Option<Update> {
         self.ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     /// Never fails; a run that is still active is truncated from then on (rule R8).
@@ -390,10 +408,6 @@ impl<I: Into<Item>> Machine<I> for Assembler {
             Cut::Truncated => RunOutcome::Truncated,
             Cut::Rejected => RunOutcome::Rejected,
         });
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
     }
 }
 

@@ -20,7 +20,7 @@ impl Assembler {
         let brought = |bytes: usize, message: &Message| bytes.saturating_add(message.document_bytes());
         // Where it has none of them, those that are held stay.
         let brought = snapshot.iter().fold(0, brought);
-        self.check_room(self.snapshot.state().bytes(), brought, warnings.event)?;
+        self.check_room(self.snapshot.state().bytes(), brought, warnings.place.index)?;
         if self.is_restated(snapshot) {
             return Ok(Change::default());
         }

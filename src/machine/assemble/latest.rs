@@ -1,22 +1,22 @@
-//! What is open, by id.
+//! A map whose latest entry stands apart: for what is open, by id.
 
 use crate::id::{Id, IdMap};
 
 /// Values by id. The one that was added last stands apart from the table: where things open and close
 /// one after the other, none is ever hashed.
 #[derive(Debug)]
-pub(crate) struct OpenTable<V> {
+pub(crate) struct LatestMap<V> {
     latest: Option<(Id, V)>,
     others: IdMap<Id, V>,
 }
 
-impl<V> Default for OpenTable<V> {
+impl<V> Default for LatestMap<V> {
     fn default() -> Self {
         Self { latest: None, others: IdMap::default() }
     }
 }
 
-impl<V> OpenTable<V> {
+impl<V> LatestMap<V> {
     #[inline]
     pub(crate) fn get(&self, id: &Id) -> Option<&V> {
         match &self.latest {
@@ -75,7 +75,7 @@ mod tests {
     fn it_does_what_a_map_does() {
         let ids: Vec<Id> = ["a", "b", "c"].map(Id::new).into();
         let mut random = 1_u64;
-        let (mut table, mut map) = (OpenTable::default(), IdMap::default());
+        let (mut table, mut map) = (LatestMap::default(), IdMap::default());
         for step in 0..2000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let Some(id) = ids.get((random >> 40) as usize % 3) else { continue };

@@ -4,14 +4,15 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
-use super::Machine;
+use super::{Machine, Push};
 use crate::error::Error;
 use crate::excerpt::excerpt;
 use crate::id::{IdGenerator, RandomIds};
+use crate::item::Counter;
 use crate::json::node::Node;
 use crate::json::string::Str;
 use crate::limits::Limits;
-use crate::raw::{Owned, Raw, RawEvent, RawItem};
+use crate::raw::{Body, Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::warning::Warning;
 
@@ -42,38 +43,37 @@ use crate::warning::Warning;
 ///
 /// # Examples
 /// ```
-/// use ag_ui_stream::machine::Compat;
+/// use ag_ui_stream::machine::{Machine, Push, Upgrader};
 /// use ag_ui_stream::id::SequentialIds;
 /// use ag_ui_stream::{Raw, RawItem, Rule};
 ///
-/// let mut compat = Compat::new().with_ids(SequentialIds::new("thought-"));
-/// compat.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#)?;
+/// let mut upgrader = Upgrader::new().with_ids(SequentialIds::new("thought-"));
+/// upgrader.push(r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#)?;
 ///
-/// let Some(RawItem::Warning(warning)) = compat.pop() else { panic!() };
+/// let Some(RawItem::Warning(warning)) = upgrader.pop() else { panic!() };
 /// assert_eq!(warning.rule, Rule::B1);
-/// let Some(RawItem::Event { raw: Raw::Text(text), index: 0 }) = compat.pop() else { panic!() };
+/// let Some(RawItem::Event { raw: Raw::Text(text), index: 0 }) = upgrader.pop() else { panic!() };
 /// assert_eq!(text, r#"{"type":"REASONING_MESSAGE_START","messageId":"thought-1","role":"reasoning"}"#);
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
-pub struct Compat {
+pub struct Upgrader {
     ids: Box<dyn IdGenerator>,
     limits: Limits,
-    /// The index of the next event, where it has none of its own.
-    next: u64,
+    counter: Counter,
     /// The ids of the THINKING span and of the THINKING message that are open.
     span: Option<String>,
     message: Option<String>,
     ready: VecDeque<RawItem>,
 }
 
-impl Compat {
+impl Upgrader {
     /// A boundary with [`RandomIds`].
     #[must_use]
     pub fn new() -> Self {
         Self {
             ids: Box::new(RandomIds::new()),
             limits: Limits::default(),
-            next: 0,
+            counter: Counter::default(),
             span: None,
             message: None,
             ready: VecDeque::new(),
@@ -95,33 +95,36 @@ impl Compat {
         self
     }
 
-    fn translate(&mut self, raw: Raw, index: u64) -> Raw {
-        let translated = match &raw {
-            Raw::Text(text) => self.translate_text(text, index).map(Raw::Text),
-            Raw::Bytes(bytes) => core::str::from_utf8(bytes)
-                .ok()
-                .and_then(|text| self.translate_text(text, index))
-                .map(|text| Raw::Bytes(text.into_bytes())),
-            Raw::Value(value) if may_be_retired(value) => Node::from_value(value, self.limits.depth())
-                .and_then(|mut node| self.translate_node(&mut node, index).then(|| node.to_value()).flatten())
-                .map(Raw::Value),
-            Raw::Value(_) | Raw::Event(_) => None,
-        };
-        translated.unwrap_or(raw)
+    /// The event without retired shapes, and a warning for each that it had; `None` where it has
+    /// none, or is beyond the limits.
+    pub(super) fn upgrade(&mut self, body: &Body<'_>, index: u64) -> Option<(Raw, Vec<Warning>)> {
+        match body {
+            Body::Text(text) => self.upgrade_text(text, index).map(|(text, warnings)| (Raw::Text(text), warnings)),
+            Body::Bytes(bytes) => {
+                let (text, warnings) = self.upgrade_text(core::str::from_utf8(bytes).ok()?, index)?;
+                Some((Raw::Bytes(text.into_bytes()), warnings))
+            }
+            Body::Value(value) if may_be_retired(value) => {
+                let mut node = Node::from_value(value, self.limits.depth())?;
+                let warnings = self.upgrade_node(&mut node, index)?;
+                Some((Raw::Value(node.to_value()?), warnings))
+            }
+            Body::Value(_) | Body::Event(_) | Body::Warning(_) => None,
+        }
     }
 
-    fn translate_text(&mut self, text: &str, index: u64) -> Option<String> {
+    fn upgrade_text(&mut self, text: &str, index: u64) -> Option<(String, Vec<Warning>)> {
         if !needs_translation(text) || text.len() > self.limits.max_event_bytes {
             return None;
         }
         let mut node = Node::parse(text, self.limits.depth()).ok()?;
-        self.translate_node(&mut node, index).then(|| node.to_text())
+        let warnings = self.upgrade_node(&mut node, index)?;
+        Some((node.to_text(), warnings))
     }
 
-    /// Whether there was anything to translate; with a warning for each that there was.
-    fn translate_node(&mut self, node: &mut Node<'_>, index: u64) -> bool {
-        let Node::Object(members) = node else { return false };
-        let Some(sent_as) = string(members, "type").map(|text| text.as_str().to_owned()) else { return false };
+    fn upgrade_node(&mut self, node: &mut Node<'_>, index: u64) -> Option<Vec<Warning>> {
+        let Node::Object(members) = node else { return None };
+        let sent_as = string(members, "type")?.as_str().to_owned();
         let mut notes = Notes(Vec::new());
         self.translate_thinking(members, &sent_as, &mut notes);
         notes.drop_null(members, "rawEvent", "");
@@ -143,11 +146,8 @@ impl Compat {
             }
             _ => {}
         }
-        let changed = !notes.0.is_empty();
-        for (rule, path, message) in notes.0 {
-            self.ready.push_back(RawItem::Warning(Warning::new(rule, index, &sent_as, path, message)));
-        }
-        changed
+        let warning = |(rule, path, message)| Warning::new(rule, index, &sent_as, path, message);
+        (!notes.0.is_empty()).then(|| notes.0.into_iter().map(warning).collect())
     }
 
     /// Rule B1.
@@ -195,39 +195,44 @@ impl Compat {
     }
 }
 
-impl Default for Compat {
+impl Default for Upgrader {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Compat {
+impl fmt::Debug for Upgrader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compat")
-            .field("limits", &self.limits)
-            .field("next", &self.next)
-            .field("span", &self.span)
-            .field("message", &self.message)
-            .field("ready", &self.ready)
+        f.debug_struct("Upgrader")
+            .field("events", &self.counter.next())
+            .field("ready", &self.ready.len())
             .finish_non_exhaustive()
     }
 }
 
-impl<R: RawEvent> Machine<R> for Compat {
-    type Output = RawItem;
-
+impl<R: RawEvent> Push<R> for Upgrader {
     fn push(&mut self, input: R) -> Result<(), Error> {
         match input.own() {
             Owned::Event(raw, index) => {
-                let index = index.unwrap_or(self.next);
-                self.next = index.saturating_add(1);
-                let raw = self.translate(raw, index);
+                let index = self.counter.count(index);
+                let upgraded = match &raw {
+                    Raw::Text(text) => self.upgrade(&Body::Text(text), index),
+                    Raw::Bytes(bytes) => self.upgrade(&Body::Bytes(bytes), index),
+                    Raw::Value(value) => self.upgrade(&Body::Value(value), index),
+                    Raw::Event(_) => None,
+                };
+                let (raw, warnings) = upgraded.unwrap_or((raw, Vec::new()));
+                self.ready.extend(warnings.into_iter().map(RawItem::Warning));
                 self.ready.push_back(RawItem::Event { raw, index });
             }
             Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
         }
         Ok(())
     }
+}
+
+impl Machine for Upgrader {
+    type Output = RawItem;
 
     fn pop(&mut self) -> Option<RawItem> {
         self.ready.pop_front()
@@ -245,7 +250,7 @@ impl<R: RawEvent> Machine<R> for Compat {
 /// Whether JSON text may have a retired shape in it: each has one of these words. It says no only
 /// where there is none.
 #[inline]
-pub(crate) fn needs_translation(text: &str) -> bool {
+fn needs_translation(text: &str) -> bool {
     text.contains("null") || text.contains("THINKING") || text.contains("binary") || has_escaped_letters(text)
 }
 
@@ -258,7 +263,7 @@ pub(super) fn has_escaped_letters(text: &str) -> bool {
 }
 
 /// The same for a value, by a look at its members alone.
-pub(crate) fn may_be_retired(value: &serde_json::Value) -> bool {
+fn may_be_retired(value: &serde_json::Value) -> bool {
     let serde_json::Value::Object(members) = value else { return false };
     let deep = match members.get("type").and_then(serde_json::Value::as_str) {
         Some("RUN_STARTED" | "MESSAGES_SNAPSHOT") => true,
@@ -546,9 +551,9 @@ mod tests {
     fn text_that_needs_nothing_is_moved_through() {
         let text = String::from(r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"null"}"#);
         let before = text.as_ptr();
-        let mut compat = Compat::new();
-        compat.push(text).unwrap();
-        let Some(RawItem::Event { raw: Raw::Text(text), .. }) = compat.pop() else { panic!("the text") };
+        let mut upgrader = Upgrader::new();
+        upgrader.push(text).unwrap();
+        let Some(RawItem::Event { raw: Raw::Text(text), .. }) = upgrader.pop() else { panic!("the text") };
         assert_eq!(text.as_ptr(), before);
     }
 }

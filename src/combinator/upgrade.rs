@@ -12,17 +12,17 @@ use crate::raw::RawItem;
 
 pin_project! {
     /// Raw events with retired shapes translated: the stream of
-    /// [`compat`](super::EventStreamExt::compat).
+    /// [`upgrade`](super::EventStreamExt::upgrade).
     #[must_use = "streams do nothing unless polled"]
-    pub struct Compat<S> {
+    pub struct Upgrade<S> {
         #[pin]
-        inner: Staged<S, machine::Compat>,
+        inner: Staged<S, machine::Upgrader>,
     }
 }
 
-shell!(Compat<S>, machine::Compat);
+shell!(Upgrade<S>, machine::Upgrader);
 
-impl<S> Stream for Compat<S>
+impl<S> Stream for Upgrade<S>
 where
     S: Stream,
     S::Item: RawInput,
@@ -34,11 +34,11 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint::<<S::Item as RawInput>::Raw>()
+        self.inner.size_hint()
     }
 }
 
-impl<S> FusedStream for Compat<S>
+impl<S> FusedStream for Upgrade<S>
 where
     S: Stream,
     S::Item: RawInput,

@@ -1,0 +1,108 @@
+//! How stages stand in a row: each gives what it makes to a [`Sink`], which is the next stage, or
+//! a queue at the end.
+
+use std::collections::VecDeque;
+
+use crate::error::Error;
+use crate::event::fast::{TextChunk, TextContent};
+use crate::item::{Indexed, Item, Place};
+use crate::warning::Warning;
+
+/// What takes the outputs of a stage. An error is that of a stage further on; it ends the input.
+pub(super) trait Sink {
+    fn event(&mut self, event: Indexed) -> Result<(), Error>;
+
+    fn warning(&mut self, warning: Warning) -> Result<(), Error>;
+
+    fn item(&mut self, item: Item) -> Result<(), Error> {
+        match item {
+            Item::Event(event) => self.event(event),
+            Item::Warning(warning) => self.warning(warning),
+        }
+    }
+
+    /// The most common event, in parts until it is where it stays.
+    #[inline(always)]
+    fn text_content(&mut self, content: TextContent, place: Place) -> Result<(), Error> {
+        self.event(place.gives(content.into_event()))
+    }
+
+    /// The most common chunk, in parts too.
+    #[inline(always)]
+    fn text_chunk(&mut self, chunk: TextChunk, place: Place) -> Result<(), Error> {
+        self.event(place.gives(chunk.into_event()))
+    }
+}
+
+impl Sink for VecDeque<Item> {
+    #[inline]
+    fn event(&mut self, event: Indexed) -> Result<(), Error> {
+        self.push_back(Item::Event(event));
+        Ok(())
+    }
+
+    fn warning(&mut self, warning: Warning) -> Result<(), Error> {
+        self.push_back(Item::Warning(warning));
+        Ok(())
+    }
+}
+
+/// A stage from items to items.
+pub(super) trait Stage {
+    /// Takes an event, and gives to `next` what it makes of it.
+    fn feed(&mut self, event: Indexed, next: &mut impl Sink) -> Result<(), Error>;
+
+    fn feed_warning(&mut self, warning: Warning, next: &mut impl Sink) -> Result<(), Error> {
+        next.warning(warning)
+    }
+
+    fn feed_text_content(&mut self, content: TextContent, place: Place, next: &mut impl Sink) -> Result<(), Error>;
+
+    fn feed_text_chunk(&mut self, chunk: TextChunk, place: Place, next: &mut impl Sink) -> Result<(), Error>;
+
+    /// What it still has to give at the end of the input.
+    fn end(&mut self, next: &mut impl Sink) -> Result<(), Error>;
+
+    /// Where outputs wait to be popped when nothing is next.
+    fn queue(&mut self) -> &mut VecDeque<Item>;
+
+    /// Does something with the stage's own queue as what is next.
+    fn queued(&mut self, work: impl FnOnce(&mut Self, &mut VecDeque<Item>) -> Result<(), Error>) -> Result<(), Error> {
+        let mut queue = core::mem::take(self.queue());
+        let result = work(self, &mut queue);
+        *self.queue() = queue;
+        result
+    }
+
+    /// Takes an item and queues what it makes of it.
+    fn queue_item(&mut self, item: Item) -> Result<(), Error> {
+        self.queued(|stage, next| Then { stage, next }.item(item))
+    }
+}
+
+/// A stage, and what comes after it.
+pub(super) struct Then<'a, S: ?Sized, N> {
+    pub(super) stage: &'a mut S,
+    pub(super) next: &'a mut N,
+}
+
+impl<S: Stage + ?Sized, N: Sink> Sink for Then<'_, S, N> {
+    #[inline]
+    fn event(&mut self, event: Indexed) -> Result<(), Error> {
+        self.stage.feed(event, self.next)
+    }
+
+    fn warning(&mut self, warning: Warning) -> Result<(), Error> {
+        self.stage.feed_warning(warning, self.next)
+    }
+
+    #[inline(always)]
+    fn text_content(&mut self, content: TextContent, place: Place) -> Result<(), Error> {
+        self.stage.feed_text_content(content, place, self.next)
+    }
+
+    #[inline(always)]
+    fn text_chunk(&mut self, chunk: TextChunk, place: Place) -> Result<(), Error> {
+        self.stage.feed_text_chunk(chunk, place, self.next)
+    }
+}
