@@ -5,7 +5,7 @@
 
 mod support;
 
-use ag_ui_stream::machine::{Machine, Pipeline};
+use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use ag_ui_stream::{Limits, RawEvent, Rule};
 use serde_json::{Value, json};
 use support::assembled::*;
@@ -42,7 +42,7 @@ fn pushed<R: RawEvent>(event: R) -> Pipeline {
     let mut pipeline = Pipeline::builder().limits(deepest()).build();
     pipeline.push(run_started()).unwrap();
     pipeline.push(event).unwrap();
-    while let Some(update) = Machine::<Value>::pop(&mut pipeline) {
+    while let Some(update) = pipeline.pop() {
         let Some(event) = update.into_event() else { continue };
         assert_eq!(event.clone(), event);
         let _ = (serde_json::to_string(&event).unwrap(), format!("{event:?}"));
