@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    Assembler, Class, OpenMessage, Track, Twin, Warnings, append, class_of, excerpt, grown, latest_run, merge_metadata,
-    one_message, push_text,
+    Assembler, Class, OpenMessage, Warnings, class_of, excerpt, latest_run, merge_metadata, one_message, push_text,
 };
 use crate::error::SubjectKind;
 use crate::event::{
     Metadata, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, ReasoningMessageContentEvent,
     ReasoningMessageStartEvent, TextMessageContentEvent, TextMessageRole, TextMessageStartEvent,
 };
-use crate::id::{Id, MessageId, SubagentRunId, ToolCallId};
+use crate::id::{MessageId, SubagentRunId, ToolCallId};
 use crate::message::{
     AssistantMessage, Content, DeveloperMessage, Message, ReasoningMessage, SystemMessage, UserMessage,
 };
@@ -43,15 +42,13 @@ impl Assembler {
         if !rest.index.insert_first(id, key) {
             return None;
         }
+        live.places.add(Class::Text, key);
         let item = OpenItem { kind: SubjectKind::TextMessage, id: id.clone(), owner: owner.clone(), since };
         let seq = live.open_item(rest, item);
-        inner.cool();
-        inner.messages.push_at(key, None);
-        let (_, entry) =
-            inner.hot.insert((key, Entry { message: new_text_message(event), status: ItemStatus::Streaming }));
-        merge_metadata(entry.message.metadata_mut(), event.base.metadata.as_ref());
-        live.text.insert(id.clone(), OpenMessage { target: Some(key), seq, track: Track::default() });
-        live.last_grown = Some(key);
+        let mut message = new_text_message(event);
+        merge_metadata(message.metadata_mut(), event.base.metadata.as_ref());
+        inner.push_growing(key, Entry { message, status: ItemStatus::Streaming });
+        live.text.insert(id.clone(), OpenMessage { target: Some(key), seq, hint: 0 });
         Some(key)
     }
 
@@ -93,20 +90,15 @@ impl Assembler {
                     };
                     warnings.add(Rule::A12, "/messageId", format!("{:?} {becomes}", excerpt(id.as_str())));
                 }
-                let key = append(self.inner(), new(), ItemStatus::Streaming);
-                self.remember_twin(key);
-                Some(key)
+                Some(self.append(new(), ItemStatus::Streaming))
             }
         };
         let target = held.or(created);
         let seq =
             self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), warnings.place.index);
         let table = if is_text { &mut self.live.text } else { &mut self.live.reasoning };
-        table.insert(id.id().clone(), OpenMessage { target, seq, track: Track::default() });
+        table.insert(id.id().clone(), OpenMessage { target, seq, hint: 0 });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
-        if created.is_some() {
-            self.live.last_grown = Some(key);
-        }
         if created.is_none() || metadata.is_some() {
             if let Some(entry) = self.entry_mut(key) {
                 entry.status = ItemStatus::Streaming;
@@ -118,15 +110,13 @@ impl Assembler {
 
     #[cold]
     pub(super) fn extend_text(&mut self, event: &TextMessageContentEvent) -> Change {
-        let Self { snapshot, live, .. } = self;
-        let open = live.text.get_mut(event.message_id.id());
-        extend_message(snapshot, &mut live.last_grown, open, &event.delta, event.base.metadata.as_ref())
+        let open = self.live.text.get_mut(event.message_id.id());
+        extend_message(&mut self.snapshot, open, &event.delta, event.base.metadata.as_ref())
     }
 
     pub(super) fn extend_reasoning(&mut self, event: &ReasoningMessageContentEvent) -> Change {
-        let Self { snapshot, live, .. } = self;
-        let open = live.reasoning.get_mut(event.message_id.id());
-        extend_message(snapshot, &mut live.last_grown, open, &event.delta, event.base.metadata.as_ref())
+        let open = self.live.reasoning.get_mut(event.message_id.id());
+        extend_message(&mut self.snapshot, open, &event.delta, event.base.metadata.as_ref())
     }
 
     pub(super) fn close_message(&mut self, open: Option<OpenMessage>, metadata: Option<&Metadata>) -> Change {
@@ -140,68 +130,8 @@ impl Assembler {
             entry.status = ItemStatus::Complete;
             merge_metadata(entry.message.metadata_mut(), metadata);
         }
-        inner.cool_one(key);
+        inner.settle(key);
         Change { messages: MessageChange::one(key), run: true, ..Change::default() }
-    }
-
-    /// The first message with this id.
-    pub(super) fn held(&self, id: &MessageId) -> Option<&Message> {
-        let inner = &self.snapshot.0;
-        inner.entry(*inner.rest.index.get(id.id())?).map(|entry| &entry.message)
-    }
-
-    /// The message that text under this id belongs to.
-    pub(super) fn held_text(&self, id: &MessageId) -> Option<u64> {
-        self.held_as(id, Class::Text).or_else(|| self.live.twins.get(&Twin::Text(id.id().clone())).copied())
-    }
-
-    /// The assistant message that this id names.
-    pub(super) fn held_assistant(&self, id: &MessageId) -> Option<u64> {
-        let key = self.held_text(id)?;
-        matches!(self.snapshot.0.entry(key)?.message, Message::Assistant(_)).then_some(key)
-    }
-
-    /// The message that reasoning under this id belongs to.
-    pub(super) fn held_reasoning(&self, id: &MessageId) -> Option<u64> {
-        self.held_as(id, Class::Reasoning).or_else(|| self.live.twins.get(&Twin::Reasoning(id.id().clone())).copied())
-    }
-
-    fn held_as(&self, id: &MessageId, class: Class) -> Option<u64> {
-        let inner = &self.snapshot.0;
-        let key = *inner.rest.index.get(id.id())?;
-        (class_of(&inner.entry(key)?.message) == class).then_some(key)
-    }
-
-    /// Remembers a message whose id another one is found by, so that it is found by its kind all
-    /// the same (rules A10, A12).
-    pub(super) fn remember_twin(&mut self, key: u64) {
-        let inner = &self.snapshot.0;
-        let Some(message) = inner.entry(key).map(|entry| &entry.message) else { return };
-        let id = message.id().id();
-        if inner.rest.index.get(id) == Some(&key) {
-            return;
-        }
-        let twin = match message {
-            Message::Tool(message) => Twin::Result(id.clone(), message.tool_call_id.id().clone()),
-            Message::Reasoning(_) => Twin::Reasoning(id.clone()),
-            Message::Activity(_) => return,
-            Message::Developer(_) | Message::System(_) | Message::Assistant(_) | Message::User(_) => {
-                Twin::Text(id.clone())
-            }
-        };
-        self.live.twins.entry(twin).or_insert(key);
-    }
-
-    /// Text that streams without a place takes the first message that comes under its id (A4, A11).
-    pub(super) fn adopt(&mut self, id: &Id) {
-        let Some(OpenMessage { target: None, .. }) = self.live.text.get(id) else { return };
-        let Some(key) = self.held_text(&MessageId::from_id(id.clone())) else { return };
-        if let Some(open) = self.live.text.get_mut(id) {
-            open.target = Some(key);
-        }
-        if let Some(entry) = self.entry_mut(key) {
-            entry.status = ItemStatus::Streaming;
-        }
     }
 
     pub(super) fn encrypt(&mut self, event: &ReasoningEncryptedValueEvent, warnings: &mut Warnings) -> Change {
@@ -275,17 +205,16 @@ fn new_text_message(event: &TextMessageStartEvent) -> Message {
 /// Extends an open message.
 fn extend_message(
     snapshot: &mut Snapshot,
-    last_grown: &mut Option<u64>,
     open: Option<&mut OpenMessage>,
     delta: &str,
     metadata: Option<&Metadata>,
 ) -> Change {
-    let Some(OpenMessage { target: Some(key), track, .. }) = open else { return Change::default() };
+    let Some(OpenMessage { target: Some(key), hint, .. }) = open else { return Change::default() };
     if delta.is_empty() && metadata.is_none() {
         return Change::default();
     }
     let inner = Arc::make_mut(&mut snapshot.0);
-    let Some(entry) = grown(inner, last_grown, track, *key) else { return Change::default() };
+    let Some(entry) = inner.grow(*key, hint) else { return Change::default() };
     let message = &mut entry.message;
     if !delta.is_empty() {
         push_text(message, delta);
