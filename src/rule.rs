@@ -71,7 +71,7 @@ rules! {
     E9 "E9" "a frame that is no event is fatal" "basic/processing"
         "What arrives is not a JSON object, or has no `type` that is a non-empty string, so that it cannot even be called an unknown event.";
     E10 "E10" "JSON is read as JSON.parse reads it" "basic/processing"
-        "The last of several equal keys wins, and integers are judged by their value: 1.7e12 is one, 1.5 is not.";
+        "The last of several equal keys wins, and integers are judged by their value: 1.7e12 is one, 1.5 is not. A number beyond a double is null within an open value, with a warning, and malformed elsewhere.";
     E11 "E11" "half a surrogate pair is joined with its other half or replaced" "basic/processing"
         "Producers that cut text at UTF-16 units send an emoji in two deltas. The halves are joined; one that stays alone becomes U+FFFD with a warning. In an id it is malformed.";
     R1 "R1" "the first event is RUN_STARTED or RUN_ERROR" "events/lifecycle"
