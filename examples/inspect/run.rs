@@ -3,7 +3,7 @@
 use std::io;
 
 use ag_ui_stream::error::{Truncated, TruncatedBy};
-use ag_ui_stream::machine::{EventPipeline, Pipeline, PipelineBuilder, Strictness};
+use ag_ui_stream::machine::{EventPipeline, Pipeline, PipelineBuilder, Repairs, Strictness};
 use ag_ui_stream::snapshot::Update;
 use ag_ui_stream::{Error, Event, Item, Limits, Message};
 use serde::Deserialize;
@@ -106,6 +106,7 @@ impl Fault {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) strictness: Strictness,
+    pub(crate) repairs: Repairs,
     pub(crate) compat: bool,
     /// What `--history` gave; a recording's own comes before it.
     pub(crate) history: History,
@@ -120,7 +121,7 @@ pub(crate) struct History {
 
 impl Settings {
     fn builder(&self) -> PipelineBuilder {
-        let builder = Pipeline::builder().strictness(self.strictness);
+        let builder = Pipeline::builder().strictness(self.strictness).repairs(self.repairs);
         if self.compat { builder } else { builder.without_compat() }
     }
 
@@ -310,7 +311,12 @@ mod tests {
 
     #[test]
     fn history_is_read_like_an_event() {
-        let settings = Settings { strictness: Strictness::Lenient, compat: true, history: History::default() };
+        let settings = Settings {
+            strictness: Strictness::Lenient,
+            repairs: Repairs::NONE,
+            compat: true,
+            history: History::default(),
+        };
         let message = r#"{"id":"m","role":"user","content":"\ud83d","extra":1}"#;
         let history = settings.read_history(format!("\u{feff} [{message}]").as_bytes()).unwrap();
         assert_eq!(history.messages.len(), 1);

@@ -32,6 +32,7 @@ mod items;
 mod open;
 mod patch;
 mod pipeline;
+mod repair;
 mod table;
 mod verify;
 
@@ -43,6 +44,7 @@ pub use downgrade::Downgrade;
 pub use enforce::Enforcer;
 pub use expand::Expander;
 pub use pipeline::{EventPipeline, Pipeline, PipelineBuilder};
+pub use repair::{Repair, Repairer, Repairs, UnknownRepair};
 pub use verify::{Recovery, Strictness, Verifier};
 
 /// A stage: inputs are pushed, outputs are popped.
@@ -125,6 +127,7 @@ inherent! {
     Downgrade: RawEvent as &str => RawItem;
     Enforcer: RawEvent as &str => Item;
     Expander: Into<Item> as Item => Item;
+    Repairer: Into<Item> as Item => Item;
     Verifier: Into<Item> as Item => Item;
     Assembler: Into<Item> as Item => Update;
     EventPipeline: RawEvent as &str => Item;

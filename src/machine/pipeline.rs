@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::compat::{may_be_retired, needs_translation};
 use super::items::Place;
-use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Strictness, Verifier};
+use super::{Assembler, Compat, Cut, Enforcer, Expander, Machine, Repair, Repairer, Repairs, Strictness, Verifier};
 use crate::error::Error;
 use crate::event::EventType;
 use crate::event::fast::{Fields, TextContent};
@@ -40,6 +40,7 @@ use crate::warning::Warning;
 pub struct PipelineBuilder {
     limits: Limits,
     strictness: Strictness,
+    repairs: Repairs,
     compat: Option<Compat>,
     messages: Vec<Message>,
     state: Option<Value>,
@@ -50,6 +51,7 @@ impl Default for PipelineBuilder {
         Self {
             limits: Limits::default(),
             strictness: Strictness::default(),
+            repairs: Repairs::NONE,
             compat: Some(Compat::default()),
             messages: Vec::new(),
             state: None,
@@ -67,6 +69,17 @@ impl PipelineBuilder {
     /// What becomes of breaches of rule R10.
     pub fn strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
+        self
+    }
+
+    /// The faults of producers that are to be repaired before verification, each with a warning
+    /// (rules X1, X2, X3, X5: [`Repairer`]). None, unless asked for.
+    ///
+    /// With [`Repair::ResultAfterFinish`] a RUN_FINISHED is delivered once the stream has ended or the
+    /// next run begins. Where the source fails before that, [`Pipeline::snapshot`] has its outcome, and
+    /// no update does (rule R8a). [`Repair::IgnoreFrames`] is the decoder's: give it the same set.
+    pub fn repairs(mut self, repairs: impl Into<Repairs>) -> Self {
+        self.repairs = repairs.into();
         self
     }
 
@@ -134,6 +147,9 @@ impl PipelineBuilder {
 
     fn into_parts(self) -> (Intake, Vec<Message>, Option<Value>) {
         let mut intake = Intake::new(self.limits, self.strictness, self.compat);
+        // The one that it does not know would cost as much as those that it does.
+        let repairs: Repairs = self.repairs.iter().filter(|repair| *repair != Repair::IgnoreFrames).collect();
+        intake.repairer = (!repairs.is_empty()).then(|| Box::new(Repairer::new(repairs)));
         if !self.messages.is_empty() {
             intake.verifier.expect_history();
         }
@@ -179,6 +195,8 @@ struct Intake {
     compat: Option<Compat>,
     enforcer: Enforcer,
     expander: Expander,
+    /// Where there is something to repair: what goes past it goes past the fast paths too.
+    repairer: Option<Box<Repairer>>,
     verifier: Verifier,
     warnings: Vec<Warning>,
 }
@@ -189,6 +207,7 @@ impl Intake {
             compat: compat.map(|compat| compat.with_limits(limits)),
             enforcer: Enforcer::new().with_limits(limits),
             expander: Expander::new(),
+            repairer: None,
             verifier: Verifier::new().with_strictness(strictness),
             warnings: Vec::new(),
         }
@@ -197,8 +216,11 @@ impl Intake {
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
         // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
-        // never a success.
-        self.take(raw, sink).map_err(|error| self.verifier.reject(error, None))
+        // never a success. One that had ended stays as it was (R8a).
+        self.take(raw, sink).map_err(|error| {
+            self.settle(sink);
+            self.verifier.reject(error, None)
+        })
     }
 
     #[inline]
@@ -235,7 +257,7 @@ impl Intake {
             if fields.is_text_content() {
                 let index = self.enforcer.count();
                 let content = fields.text_content(self.enforcer.interner());
-                if !self.expander.is_idle() {
+                if !self.expander.is_idle() || self.repairer.is_some() {
                     return self.expand(Item::Event(Indexed::new(content.into_event(), index)), sink);
                 }
                 let place = Place { index, sent_as: EventType::TextMessageContent };
@@ -243,7 +265,7 @@ impl Intake {
                 sink.text_content(content, place);
                 return Ok(());
             }
-            if fields.is_text_delta() {
+            if fields.is_text_delta() && self.repairer.is_none() {
                 let (message_id, tag) = fields.ids(self.enforcer.interner());
                 let index = self.enforcer.event_count();
                 if let Some((message_id, owner)) =
@@ -294,7 +316,7 @@ impl Intake {
     #[inline]
     fn accept(&mut self, indexed: Indexed, sink: &mut impl Sink) -> Result<(), Error> {
         if self.expander.is_transparent(&indexed) {
-            self.verify(indexed, sink)
+            self.repair(indexed, sink)
         } else {
             self.expand(Item::Event(indexed), sink)
         }
@@ -309,11 +331,42 @@ impl Intake {
     fn drain_expander(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
         while let Some(item) = Machine::<Item>::pop(&mut self.expander) {
             match item {
+                Item::Event(indexed) => self.repair(indexed, sink)?,
+                warning @ Item::Warning(_) => sink.item(warning),
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn repair(&mut self, indexed: Indexed, sink: &mut impl Sink) -> Result<(), Error> {
+        match &mut self.repairer {
+            None => self.verify(indexed, sink),
+            Some(repairer) => {
+                repairer.push(indexed)?;
+                self.drain_repairer(sink)
+            }
+        }
+    }
+
+    fn drain_repairer(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
+        while let Some(item) = self.repairer.as_mut().and_then(|repairer| repairer.pop()) {
+            match item {
                 Item::Event(indexed) => self.verify(indexed, sink)?,
                 warning @ Item::Warning(_) => sink.item(warning),
             }
         }
         Ok(())
+    }
+
+    /// The input is at fault: what had ended before ends now.
+    #[cold]
+    fn settle(&mut self, sink: &mut impl Sink) {
+        if let Some(repairer) = &mut self.repairer {
+            repairer.settle();
+            // The fault of the input is the one to tell.
+            let _ = self.drain_repairer(sink);
+        }
     }
 
     #[inline]
@@ -336,6 +389,10 @@ impl Intake {
         let finished = Machine::<Item>::finish(&mut self.expander);
         self.drain_expander(sink)?;
         finished?;
+        if let Some(repairer) = &mut self.repairer {
+            repairer.finish()?;
+            self.drain_repairer(sink)?;
+        }
         // Events that were dropped came, too.
         self.verifier.saw(self.enforcer.event_count());
         Machine::<Item>::finish(&mut self.verifier)
@@ -431,11 +488,17 @@ impl<R: RawEvent> Machine<R> for Pipeline {
 
     fn finish(&mut self) -> Result<(), Error> {
         let finished = self.intake.finish(&mut self.assembler);
-        self.assembler.end_run(RunOutcome::Truncated);
+        let outcome = match &finished {
+            // A repair may have kept the event at fault until now.
+            Err(error) if !error.is_truncated() => RunOutcome::Rejected,
+            _ => RunOutcome::Truncated,
+        };
+        self.assembler.end_run(outcome);
         finished
     }
 
     fn cut(&mut self, cut: Cut) {
+        self.intake.settle(&mut self.assembler);
         Machine::<Item>::cut(&mut self.assembler, cut);
     }
 }
