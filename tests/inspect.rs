@@ -386,6 +386,40 @@ fn every_case_of_bytes_has_the_outcome_that_it_demands() {
 }
 
 #[test]
+fn repairs_are_made_where_they_are_asked_for() {
+    let report = |name: &str, options: &[&str]| {
+        let path = data(&format!("producers/{name}.sse"));
+        let arguments: Vec<&str> = ["--json", &path].into_iter().chain(options.iter().copied()).collect();
+        let report = inspect(&arguments).json().remove(0);
+        let warnings = report["warnings"].as_array().unwrap().clone();
+        let repaired = warnings.into_iter().filter(|warning| warning["rule"].as_str().unwrap().starts_with('X'));
+        (report["outcome"].as_str().unwrap().to_owned(), repaired.collect::<Vec<_>>())
+    };
+    assert_eq!(report("tanstack-TOOL", &[]), ("failed".into(), vec![]));
+    assert_eq!(report("tanstack-TOOL", &["--repair=reopen,ignore-frames"]), ("failed".into(), vec![]));
+    for options in [&["--repair"][..], &["--repair=result-after-finish"]] {
+        let (outcome, repaired) = report("tanstack-TOOL", options);
+        assert_eq!((&*outcome, repaired.len()), ("completed", 2));
+        assert_eq!((&repaired[0]["rule"], &repaired[0]["event"]), (&json!("X1"), &json!(12)));
+    }
+    for (name, outcome, rule) in [("pydantic-par", "completed", Some("X2")), ("mastra-ERRMID", "truncated", None)] {
+        let (found, repaired) = report(name, &["--repair"]);
+        assert_eq!(
+            (&*found, repaired.first().map(|warning| &warning["rule"])),
+            (outcome, rule.map(Value::from).as_ref())
+        );
+    }
+    let ran = inspect(&["--repair=repoen"]);
+    assert!(ran.code == 2 && ran.err.contains("there is no repair"), "{}", ran.err);
+    if cfg!(feature = "sse") {
+        let text = format!("event: ping\ndata: 1\n\ndata: {}\n\ndata: [DONE]\n\ndata: {}\n\n", started(), json!({}));
+        let report = inspect_with(text, &["--json", "--repair", "-"]).json().remove(0);
+        let skipped: Vec<_> = report["warnings"].as_array().unwrap().iter().map(|found| &found["event"]).collect();
+        assert_eq!((skipped, &report["error"]["event"]), (vec![&json!(0), &json!(2)], &json!(3)));
+    }
+}
+
+#[test]
 fn a_linter_sees_what_a_reader_sees_where_nothing_is_wrong() {
     let paths: Vec<String> = files("conformance/streams").into_iter().chain(files("cases")).collect();
     let run = |mode: &[&str]| {

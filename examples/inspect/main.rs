@@ -187,7 +187,7 @@ fn is_url(source: &str) -> bool {
 /// A recording, or an agent that is about to be run.
 fn open(cli: &Cli, settings: &Settings, source: &str) -> Result<Input, Unreadable> {
     if !is_url(source) {
-        return Input::open(source);
+        return Input::open(source).map(|input| input.with_repairs(settings.repairs));
     }
     #[cfg(feature = "reqwest")]
     return live::run(source, &cli.run, settings);
