@@ -183,6 +183,22 @@ fn r8a_a_fault_behind_a_held_run_finished_does_not_take_back_its_outcome() {
     }
 }
 
+#[cfg(feature = "stream")]
+#[test]
+fn r8a_a_source_that_fails_behind_a_held_run_finished_does_not_take_back_its_outcome() {
+    use ag_ui_stream::EventStreamExt;
+    use futures::{StreamExt, executor::block_on, stream};
+
+    for (more, outcome) in [(None, "success"), (Some(custom()), "truncated")] {
+        let events = [run_started(), run_finished()].into_iter().chain(more).map(Ok).chain([Err("reset")]);
+        let pipeline = Pipeline::builder().repairs(Repairs::ALL).build();
+        let mut updates = stream::iter(events).updates_with(pipeline);
+        let last = block_on(std::pin::pin!(&mut updates).fold(None, |_, update| async { Some(update) }));
+        assert!(matches!(last, Some(Err(Error::Source("reset")))), "{last:?}");
+        assert_eq!(updates.snapshot().run().unwrap().outcome.as_str(), outcome);
+    }
+}
+
 #[test]
 fn x1_gathers_no_usage_without_end() {
     let many = finished_with(json!({"usage": vec![json!({}); 40_000]}));
@@ -440,7 +456,7 @@ fn x5_what_is_open_at_run_finished_is_closed_before_it() {
 fn x5_no_subagent_is_said_to_have_succeeded() {
     let events = within([subagent_started("s"), text_start("m")]);
     let run = run(Repairs::ALL, &events);
-    assert_eq!(run.rule(), Some(Rule::R3));
+    assert_eq!((run.rule(), run.repaired()), (Some(Rule::R3), vec![("X5", 3)]));
     assert_eq!(run.outcome(), RunOutcome::Rejected);
 }
 
@@ -564,6 +580,7 @@ fn any_event() -> impl Strategy<Value = Value> {
         |id| call_result("r", id),
         |id| by("s", text_content(id)),
         |id| json!({"type": "TEXT_MESSAGE_CHUNK", "messageId": id, "delta": "x"}),
+        |_| json!({"type": "TEXT_MESSAGE_CHUNK", "delta": "x"}),
         |_| custom(),
         |_| run_finished(),
         |_| run_finished(),
@@ -586,6 +603,10 @@ proptest! {
         let (plain, repaired) = (run(Repairs::NONE, &events), run(repairs, &events));
         let legal = drive(&mut Verifier::new(), repaired.events.clone()).error;
         prop_assert!(legal.as_ref().is_none_or(Error::is_truncated), "{:?}", legal);
+        let texts: Vec<String> = events.iter().map(Value::to_string).collect();
+        let mut pipeline = Pipeline::builder().repairs(repairs).build();
+        prop_assert_eq!(&drive(&mut pipeline, texts.iter().map(String::as_str)).error, &repaired.error);
+        prop_assert_eq!(pipeline.snapshot(), &repaired.snapshot);
         if repaired.repaired().is_empty() {
             prop_assert_eq!(&repaired.events, &plain.events);
             prop_assert_eq!(&repaired.error, &plain.error);

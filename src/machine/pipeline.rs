@@ -218,7 +218,7 @@ impl Intake {
         // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
         // never a success. One that had ended stays as it was (R8a).
         self.take(raw, sink).map_err(|error| {
-            self.settle(sink);
+            let error = self.settle(sink).err().unwrap_or(error);
             self.verifier.reject(error, None)
         })
     }
@@ -359,14 +359,14 @@ impl Intake {
         Ok(())
     }
 
-    /// The input is at fault: what had ended before ends now.
+    /// The input is at fault: what had ended before ends now, unless that is at fault itself, which came
+    /// first then.
     #[cold]
-    fn settle(&mut self, sink: &mut impl Sink) {
+    fn settle(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
         if let Some(repairer) = &mut self.repairer {
             repairer.settle();
-            // The fault of the input is the one to tell.
-            let _ = self.drain_repairer(sink);
         }
+        self.drain_repairer(sink)
     }
 
     #[inline]
@@ -498,7 +498,8 @@ impl<R: RawEvent> Machine<R> for Pipeline {
     }
 
     fn cut(&mut self, cut: Cut) {
-        self.intake.settle(&mut self.assembler);
+        // What is wrong with the source is the last that is said of the stream.
+        let _ = self.intake.settle(&mut self.assembler);
         Machine::<Item>::cut(&mut self.assembler, cut);
     }
 }
