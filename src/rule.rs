@@ -71,7 +71,7 @@ rules! {
     E9 "E9" "a frame that is no event is fatal" "basic/processing"
         "What arrives is not a JSON object, or has no `type` that is a non-empty string, so that it cannot even be called an unknown event.";
     E10 "E10" "JSON is read as JSON.parse reads it" "basic/processing"
-        "The last of several equal keys wins, and integers are judged by their value: 1.7e12 is one, 1.5 is not.";
+        "The last of several equal keys wins, and integers are judged by their value: 1.7e12 is one, 1.5 is not. A number beyond a double is null within an open value, with a warning, and malformed elsewhere.";
     E11 "E11" "half a surrogate pair is joined with its other half or replaced" "basic/processing"
         "Producers that cut text at UTF-16 units send an emoji in two deltas. The halves are joined; one that stays alone becomes U+FFFD with a warning. In an id it is malformed.";
     R1 "R1" "the first event is RUN_STARTED or RUN_ERROR" "events/lifecycle"
@@ -200,6 +200,16 @@ rules! {
         "Status 200 is not; a dropped connection is a truncation.";
     T4 "T4" "the run input is enforced before it is sent" "basic/run-input"
         "Unknown members are stripped, malformed ones fatal, activity messages never sent.";
+    X1 "X1" "repair: what comes behind RUN_FINISHED is of the run" "events/lifecycle"
+        "Switched on as result-after-finish, against R4: RUN_FINISHED is held back until RUN_STARTED, RUN_ERROR, another RUN_FINISHED or the end. Of several the last is delivered, with the usage of all.";
+    X2 "X2" "repair: a closed item is opened again for what comes late" "basic/patterns/streaming"
+        "Switched on as reopen, against S2: it is closed again before its result, before RUN_FINISHED or by its own END. An END alone is dropped.";
+    X3 "X3" "repair: a message that nothing opened is opened by its first content" "basic/patterns/streaming"
+        "Switched on as open-unopened, against S2: it is closed before RUN_FINISHED or by its own END.";
+    X4 "X4" "repair: frames that are no events are skipped" "basic/transports/http-sse"
+        "Switched on as ignore-frames, against T1a: [DONE], null, empty data, and frames that the server named ping, endpoint and the like. One whose name speaks of an error is not skipped.";
+    X5 "X5" "repair: what is open at RUN_FINISHED is closed before it" "events/lifecycle"
+        "Switched on as close-at-finish, against R3: messages, tool calls, reasoning and steps. A subagent is not closed, for that would say that it succeeded.";
 }
 
 impl fmt::Display for Rule {

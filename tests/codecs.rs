@@ -42,7 +42,10 @@ fn cases() -> Vec<(String, Vec<Value>)> {
         if path.extension().is_some_and(|extension| extension == "json") {
             // One has halves of surrogate pairs, which `Value` cannot hold.
             let Ok(case) = serde_json::from_str::<Value>(&fs::read_to_string(&path).unwrap()) else { continue };
-            cases.push((path.display().to_string(), case["stream"].as_array().unwrap().clone()));
+            // Some are bytes, and no list of events.
+            if let Some(events) = case["stream"].as_array() {
+                cases.push((path.display().to_string(), events.clone()));
+            }
         }
     }
     assert!(cases.len() > 30, "the cases are there");

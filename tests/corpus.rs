@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use ag_ui_stream::codec::{Decoder, JsonLinesDecoder, SseDecoder};
 use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::input::{Outgoing, ProtocolVersion};
 use ag_ui_stream::machine::{Downgrader, EventPipeline, IdChecks, Machine, Pipeline, Push};
 use ag_ui_stream::snapshot::{RunOutcome, Snapshot};
-use ag_ui_stream::{Error, Event, EventType, Message, Rule, Warning};
+use ag_ui_stream::{Error, Event, EventType, Message, RawItem, Rule, Warning};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -24,7 +25,10 @@ use serde_json::{Value, json};
 #[derive(Deserialize)]
 struct Fixture {
     name: String,
+    #[serde(default)]
     stream: Vec<Box<RawValue>>,
+    /// The bytes of a stream, in place of its events: server-sent events, or JSON Lines.
+    raw: Option<String>,
     #[serde(default)]
     input: Input,
     #[serde(default)]
@@ -72,7 +76,7 @@ impl Run {
         let (request, mut warnings) = fixture.request(peer);
         let mut downgrade = Downgrader::new(peer);
         let (mut events, mut error) = (Vec::new(), None);
-        let inputs = fixture.stream.iter().map(|raw| Some(raw.get())).chain([None]);
+        let inputs = fixture.inputs().into_iter().map(Some).chain([None]);
         for input in inputs {
             let verdict = match input {
                 Some(raw) => {
@@ -111,6 +115,19 @@ impl Run {
 }
 
 impl Fixture {
+    /// The events, or what a decoder finds in the bytes.
+    fn inputs(&self) -> Vec<RawItem> {
+        let Some(bytes) = &self.raw else {
+            let texts = self.stream.iter().map(|raw| raw.get().into());
+            return texts.zip(0..).map(|(raw, index)| RawItem::Event { raw, index }).collect();
+        };
+        let mut decoder: Decoder =
+            if bytes.starts_with('{') { JsonLinesDecoder::new().into() } else { SseDecoder::new().into() };
+        decoder.push(bytes.as_bytes()).unwrap();
+        decoder.finish().unwrap();
+        std::iter::from_fn(|| decoder.pop()).collect()
+    }
+
     /// What a client sends to a peer of this version, and what it warns of.
     fn request(&self, peer: ProtocolVersion) -> (Value, Vec<Warning>) {
         // A `Value` holds no half of a surrogate pair: no such history can be sent.
@@ -344,6 +361,20 @@ impl Faults {
                     (outcome, wanted) => wanted.as_bool() == Some(matches!(outcome, RunOutcome::Error { .. })),
                 });
                 self.check(failed, || format!("no run failed with {wanted}"));
+            }
+            "runs" => {
+                let describe = |run: &ag_ui_stream::snapshot::Run| json!({"runId": run.run_id.as_ref().map(|id| id.as_str()), "outcome": run.outcome.as_str()});
+                let found = Value::from_iter(run.snapshot.runs().map(describe));
+                self.check(matches(&found, wanted), || format!("runs {found}, not {wanted}"));
+            }
+            "pendingToolCallIds" => {
+                let last = run.snapshot.runs().last().map_or(&[][..], |run| run.pending_tool_call_ids());
+                let found = Value::from_iter(last.iter().map(|id| id.as_str()));
+                self.check(found == *wanted, || format!("pending calls {found}, not {wanted}"));
+            }
+            "errorNames" => {
+                let found = run.error.as_ref().map(ToString::to_string).unwrap_or_default();
+                self.check(found.contains(wanted.as_str().unwrap()), || format!("{found:?} does not name {wanted}"));
             }
             "rule" => {
                 let found = run.error.as_ref().and_then(Error::rule).map(Rule::as_str);

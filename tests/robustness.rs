@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use ag_ui_stream::machine::{Machine, Pipeline, Push};
-use ag_ui_stream::{Error, RawEvent};
+use ag_ui_stream::{Error, RawEvent, Rule};
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -93,7 +93,15 @@ proptest! {
         let as_value = verdicts(values.iter().map(|(_, value)| value));
         for ((at, value), verdict) in values.iter().zip(as_value) {
             let (out, error) = &as_text[*at];
-            prop_assert_eq!(error, &verdict.1, "{}", value);
+            // What is no event is quoted, in the order of its keys.
+            let unquoted = |error: &Option<Error>| match error.clone() {
+                Some(Error::Malformed(mut error)) if error.rule == Rule::E9 => {
+                    error.found.clear();
+                    Some(Error::Malformed(error))
+                }
+                error => error,
+            };
+            prop_assert_eq!(unquoted(error), unquoted(&verdict.1), "{}", value);
             // The order of keys, which a value may lose, is the order of some warnings.
             let sorted = |out: &[String]| { let mut out = out.to_vec(); out.sort(); out };
             prop_assert_eq!(sorted(out), sorted(&verdict.0), "{}", value);

@@ -345,6 +345,41 @@ fn e10_the_last_of_equal_keys_wins_and_takes_all_with_it() {
 }
 
 #[test]
+fn e10_a_number_beyond_a_double_is_null_in_an_open_value_and_malformed_in_a_field() {
+    for (text, path) in [
+        (r#"{"type":"RAW","event":{"x":[9e9999]}}"#, "/event/x/0"),
+        (r#"{"type":"RAW","event":-1e400}"#, "/event"),
+        (r#"{"type":"CUSTOM","name":"n","value":1e999}"#, "/value"),
+        (r#"{"type":"STATE_SNAPSHOT","snapshot":{"x":1e999}}"#, "/snapshot/x"),
+        (r#"{"type":"STATE_DELTA","delta":[{"op":"add","path":"/x","value":1e999}]}"#, "/delta/0/value"),
+        (r#"{"type":"ACTIVITY_SNAPSHOT","messageId":"m","activityType":"a","content":{"x":1e999}}"#, "/content/x"),
+        (r#"{"type":"TEXT_MESSAGE_END","messageId":"m","metadata":{"x":1e999}}"#, "/metadata/x"),
+        (r#"{"type":"TEXT_MESSAGE_END","messageId":"m","rawEvent":{"x":1e999}}"#, "/rawEvent/x"),
+        // Where null has no place, the field goes.
+        (r#"{"type":"TEXT_MESSAGE_END","messageId":"m","rawEvent":1e999}"#, "/rawEvent"),
+        (r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r","result":1e999}"#, "/result"),
+        (
+            r#"{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"threadId":"t","runId":"r","messages":[],"state":{"x":1e999}}}"#,
+            "/input/state/x",
+        ),
+    ] {
+        let (event, warnings) = Event::from_json(text).unwrap();
+        assert_eq!(warnings.iter().map(|found| (found.rule, &*found.path)).collect::<Vec<_>>(), [(Rule::E10, path)]);
+        let event = event.unwrap();
+        let json = serde_json::to_string(&event).unwrap();
+        assert!(json.contains("null") != matches!(path, "/rawEvent" | "/result"), "{json}");
+        assert_eq!(Event::from_json(&json), Ok((Some(event), vec![])));
+    }
+    for text in [
+        r#"{"type":"RUN_ERROR","message":"m","timestamp":1e999}"#,
+        r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r","usage":[{"inputTokens":1e999}]}"#,
+        r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":1e999}"#,
+    ] {
+        assert_eq!(rejected(text).0, Rule::E5, "{text}");
+    }
+}
+
+#[test]
 fn e10_integers_are_judged_by_value() {
     for (text, time) in [
         ("1712000000000.0", 1_712_000_000_000),

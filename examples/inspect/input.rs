@@ -10,9 +10,9 @@ use std::io::{self, Cursor, Read};
 use std::time::Duration;
 
 use ag_ui_stream::error::TruncatedBy;
-use ag_ui_stream::machine::Machine;
+use ag_ui_stream::machine::{Machine, Repairs};
 use ag_ui_stream::record::RecordingDecoder;
-use ag_ui_stream::{Error, Limits, Raw, RawItem};
+use ag_ui_stream::{Error, Limits, Raw, RawItem, Warning};
 
 use crate::json::{Entries, value_length};
 
@@ -55,8 +55,8 @@ pub(crate) struct Frame {
 
 /// Where events come from as such.
 pub(crate) trait Source {
-    /// The next event; `None` at the end.
-    fn next(&mut self) -> Result<Option<Vec<u8>>, Unreadable>;
+    /// What comes next.
+    fn next(&mut self) -> Result<Next, Unreadable>;
 
     /// Says that no more will be asked for; gives what there is to complain about.
     fn close(&mut self) -> Option<String>;
@@ -66,6 +66,8 @@ pub(crate) trait Source {
 #[derive(Debug)]
 pub(crate) enum Next {
     Event(Frame),
+    /// A frame that is no event and was skipped (rule X4), with the line that it begins on.
+    Skipped(Warning, Option<u64>),
     /// The end; with an error where it cuts an event in two, or where an event is far too long.
     End(Option<Error>),
 }
@@ -164,6 +166,15 @@ impl Input {
         Ok(Self::new(Origin::Recording(recording), Some(size), history))
     }
 
+    /// The same with the frames skipped that are no events, where that is among the repairs. Before
+    /// anything was read.
+    pub(crate) fn with_repairs(mut self, repairs: Repairs) -> Self {
+        if let Origin::Recording(recording) = &mut self.from {
+            recording.decoder = std::mem::take(&mut recording.decoder).with_repairs(repairs);
+        }
+        self
+    }
+
     /// Whether the next event may have to be waited for.
     pub(crate) fn is_drained(&self) -> bool {
         match &self.from {
@@ -204,20 +215,18 @@ impl Input {
     pub(crate) fn next(&mut self) -> Result<Next, Unreadable> {
         let recording = match &mut self.from {
             Origin::Recording(recording) => recording,
-            Origin::Agent(source) => {
-                let event = source.next()?;
-                return Ok(event.map_or(Next::End(None), |bytes| Next::Event(Frame { bytes, line: None })));
-            }
+            Origin::Agent(source) => return source.next(),
         };
         loop {
             while let Some(recorded) = recording.decoder.pop() {
                 self.came_at = recorded.at.or(self.came_at);
+                let line = Some(recording.lines_before + recorded.line);
                 match recorded.item {
                     Ok(RawItem::Event { raw: Raw::Bytes(bytes), .. }) => {
-                        let line = Some(recording.lines_before + recorded.line);
                         return Ok(Next::Event(Frame { bytes, line }));
                     }
-                    // The decoder tolerates nothing, so that it has nothing to warn about.
+                    Ok(RawItem::Warning(warning)) => return Ok(Next::Skipped(warning, line)),
+                    // The decoder gives bytes.
                     Ok(_) => {}
                     Err(Error::Source(error)) => {
                         let message = format!("the recorded run failed: {}", error.message());
@@ -341,6 +350,7 @@ mod tests {
         loop {
             match input.next() {
                 Ok(Next::Event(frame)) => events.push((String::from_utf8(frame.bytes).unwrap(), frame.line.unwrap())),
+                Ok(Next::Skipped(warning, _)) => panic!("{warning}"),
                 Ok(Next::End(error)) => return ((events, Ok(error.is_some())), history),
                 Err(error) => return ((events, Err(error.line)), history),
             }

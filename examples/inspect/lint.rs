@@ -531,6 +531,8 @@ impl<'a> Linter<'a> {
         loop {
             match input.next() {
                 Ok(Next::Event(frame)) => self.event(&frame)?,
+                // A linter repairs nothing.
+                Ok(Next::Skipped(..)) => {}
                 Ok(Next::End(cut)) => {
                     self.finish(cut)?;
                     break;

@@ -5,7 +5,7 @@ use std::iter::successors;
 use std::pin::Pin;
 
 use ag_ui_stream::agent::{AgentError, RawEventStream};
-use ag_ui_stream::client::{ClientError, HttpAgent};
+use ag_ui_stream::client::{ClientError, HttpAgent, HttpOptions};
 use ag_ui_stream::id::{IdGenerator, RandomIds};
 use ag_ui_stream::message::UserMessage;
 #[cfg(feature = "record")]
@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::ctrl_c;
 
 use crate::RunOptions;
-use crate::input::{Input, Source, Unreadable};
+use crate::input::{Frame, Input, Next, Source, Unreadable};
 use crate::run::Settings;
 
 /// The agent at an address, with the input of its run. It is run when its first event is asked for.
@@ -34,6 +34,7 @@ pub(crate) fn run(url: &str, options: &RunOptions, settings: &Settings) -> Resul
     if let Some(token) = &options.bearer {
         builder = builder.bearer(token);
     }
+    builder = builder.options(HttpOptions::new().repairs(settings.repairs));
     let agent = builder.build().map_err(|error| unreadable(&error))?;
     let input = input_of(options, settings)?;
     let history = serde_json::to_vec(&input).map_err(|error| Unreadable::new(error.to_string()))?;
@@ -104,7 +105,7 @@ struct Live {
 }
 
 impl Source for Live {
-    fn next(&mut self) -> Result<Option<Vec<u8>>, Unreadable> {
+    fn next(&mut self) -> Result<Next, Unreadable> {
         let Self { runtime, interrupt, agent, input, events, .. } = self;
         let next = runtime.block_on(async {
             let next = async {
@@ -123,13 +124,13 @@ impl Source for Live {
         });
         let raw = match next {
             Ok(Some(RawItem::Event { raw, .. })) => raw,
-            // The decoder tolerates nothing, so that it has nothing to warn about.
-            Ok(Some(_)) => return self.next(),
-            Ok(None) => return Ok(None),
+            Ok(Some(RawItem::Warning(warning))) => return Ok(Next::Skipped(warning, None)),
+            Ok(Some(other)) => return Err(Unreadable::new(format!("unknown kind of item: {other:?}"))),
+            Ok(None) => return Ok(Next::End(None)),
             #[cfg(feature = "record")]
             Err(Error::Source(error)) if events.is_some() && is_of_recording(&error) => {
                 self.complaint = Some(unreadable(&error).message);
-                return Ok(None);
+                return Ok(Next::End(None));
             }
             Err(error) => return Err(cut_off(&error)),
         };
@@ -140,7 +141,7 @@ impl Source for Live {
             Raw::Event(event) => serde_json::to_vec(&event).map_err(|error| Unreadable::new(error.to_string()))?,
             other => return Err(Unreadable::new(format!("unknown kind of event: {other:?}"))),
         };
-        Ok(Some(bytes))
+        Ok(Next::Event(Frame { bytes, line: None }))
     }
 
     fn close(&mut self) -> Option<String> {

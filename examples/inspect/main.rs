@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ag_ui_stream::machine::IdChecks;
+use ag_ui_stream::machine::{IdChecks, Repairs};
 use ag_ui_stream::snapshot::Snapshot;
 use clap::{Args, Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -104,6 +104,21 @@ struct Cli {
     #[arg(long)]
     strict: bool,
 
+    /// Repair faults of the producer, each with a warning (rules X1 to X5): all, or those named, with
+    /// a comma between each two: result-after-finish, reopen, open-unopened, ignore-frames,
+    /// close-at-finish.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t,
+        default_missing_value = "all",
+        hide_default_value = true,
+        conflicts_with = "lint"
+    )]
+    repair: Repairs,
+
     /// Leave out the compatibility boundary (rules B1 to B3).
     #[arg(long)]
     no_compat: bool,
@@ -172,7 +187,7 @@ fn is_url(source: &str) -> bool {
 /// A recording, or an agent that is about to be run.
 fn open(cli: &Cli, settings: &Settings, source: &str) -> Result<Input, Unreadable> {
     if !is_url(source) {
-        return Input::open(source);
+        return Input::open(source).map(|input| input.with_repairs(settings.repairs));
     }
     #[cfg(feature = "reqwest")]
     return live::run(source, &cli.run, settings);
@@ -219,6 +234,7 @@ fn main() -> ExitCode {
 fn inspect(cli: &Cli) -> io::Result<Outcome> {
     let mut settings = Settings {
         strictness: if cli.strict { IdChecks::Reject } else { IdChecks::Warn },
+        repairs: cli.repair,
         compat: !cli.no_compat,
         history: History::default(),
     };

@@ -3,9 +3,9 @@
 use std::io;
 
 use ag_ui_stream::error::{Truncated, TruncatedBy};
-use ag_ui_stream::machine::{EventPipeline, IdChecks, Machine, Pipeline, PipelineBuilder, Push};
+use ag_ui_stream::machine::{EventPipeline, IdChecks, Machine, Pipeline, PipelineBuilder, Push, Repairs};
 use ag_ui_stream::snapshot::Update;
-use ag_ui_stream::{Error, Event, Item, Limits, Message};
+use ag_ui_stream::{Error, Event, Item, Limits, Message, Raw, RawItem};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -106,6 +106,7 @@ impl Fault {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) strictness: IdChecks,
+    pub(crate) repairs: Repairs,
     pub(crate) compat: bool,
     /// What `--history` gave; a recording's own comes before it.
     pub(crate) history: History,
@@ -120,7 +121,7 @@ pub(crate) struct History {
 
 impl Settings {
     fn builder(&self) -> PipelineBuilder {
-        let builder = Pipeline::builder().id_checks(self.strictness);
+        let builder = Pipeline::builder().id_checks(self.strictness).repairs(self.repairs);
         if self.compat { builder } else { builder.without_upgrade() }
     }
 
@@ -193,6 +194,7 @@ pub(crate) fn run(
     lines: &mut Lines,
     mut see: impl FnMut(Update, &Input) -> io::Result<()>,
 ) -> io::Result<Option<Fault>> {
+    let mut skipped = false;
     loop {
         let fault = match input.next() {
             Err(unreadable) => Some(Fault::of_input(unreadable, pipeline.finish())),
@@ -200,9 +202,26 @@ pub(crate) fn run(
                 let error = error_of_end(cut, pipeline.finish(), lines.events());
                 error.map(|error| Fault::Stream { error, line: None, text: Vec::new(), note: None })
             }
+            Ok(Next::Skipped(mut warning, line)) => {
+                warning.event = lines.events();
+                lines.add(line);
+                skipped = true;
+                match pipeline.push(RawItem::Warning(warning)) {
+                    Ok(()) => {
+                        while let Some(update) = pipeline.pop() {
+                            see(update, input)?;
+                        }
+                        continue;
+                    }
+                    Err(error) => Some(Fault::Stream { error, line, text: Vec::new(), note: None }),
+                }
+            }
             Ok(Next::Event(frame)) => {
+                let index = lines.events();
                 lines.add(frame.line);
                 let pushed = match std::str::from_utf8(&frame.bytes) {
+                    // The pipeline did not see them all, so that it counts wrong.
+                    _ if skipped => pipeline.push(RawItem::Event { raw: Raw::from(frame.bytes.as_slice()), index }),
                     Ok(text) => pipeline.push(text),
                     Err(_) => pipeline.push(frame.bytes.as_slice()),
                 };
@@ -310,7 +329,8 @@ mod tests {
 
     #[test]
     fn history_is_read_like_an_event() {
-        let settings = Settings { strictness: IdChecks::Warn, compat: true, history: History::default() };
+        let settings =
+            Settings { strictness: IdChecks::Warn, repairs: Repairs::NONE, compat: true, history: History::default() };
         let message = r#"{"id":"m","role":"user","content":"\ud83d","extra":1}"#;
         let history = settings.read_history(format!("\u{feff} [{message}]").as_bytes()).unwrap();
         assert_eq!(history.messages.len(), 1);

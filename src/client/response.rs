@@ -23,7 +23,7 @@ use crate::combinator::{Idle, Staged};
 use crate::error::Error;
 use crate::excerpt::excerpt;
 use crate::limits::Limits;
-use crate::machine::{Downgrader, Machine, Push};
+use crate::machine::{Downgrader, Machine, Push, Repairs};
 use crate::raw::RawItem;
 use crate::rule::Rule;
 use crate::warning::Warning;
@@ -52,6 +52,7 @@ pub struct HttpOptions {
     tolerate_done: bool,
     tolerate_empty_data: bool,
     assume: Option<Format>,
+    repairs: Repairs,
 }
 
 impl HttpOptions {
@@ -62,7 +63,13 @@ impl HttpOptions {
     /// The default [`Limits`], both timers, no deadline, no tolerance, and the server closes the
     /// connection.
     pub fn new() -> Self {
-        Self { common: Common::new(None), tolerate_done: false, tolerate_empty_data: false, assume: None }
+        Self {
+            common: Common::new(None),
+            tolerate_done: false,
+            tolerate_empty_data: false,
+            assume: None,
+            repairs: Repairs::NONE,
+        }
     }
 
     /// How long the head of the answer may take, [`ClientError::NoHead`], and then how long no byte of
@@ -89,6 +96,12 @@ impl HttpOptions {
         Self { assume: Some(format), ..self }
     }
 
+    /// As [`SseDecoder::with_repairs`]; the other repairs are the
+    /// [pipeline](crate::machine::PipelineBuilder::repairs)'s.
+    pub fn repairs(self, repairs: impl Into<Repairs>) -> Self {
+        Self { repairs: repairs.into(), ..self }
+    }
+
     fn decoder(&self, format: Format) -> Decoder {
         let decoder = match format {
             Format::Sse => {
@@ -104,7 +117,7 @@ impl HttpOptions {
             #[allow(unreachable_patterns, reason = "the only format where the other features are off")]
             other => Decoder::new(other),
         };
-        decoder.with_limits(self.common.limits)
+        decoder.with_limits(self.common.limits).with_repairs(self.repairs)
     }
 }
 

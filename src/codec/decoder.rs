@@ -9,7 +9,7 @@ use super::ProtobufDecoder;
 use super::SseDecoder;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::machine::{Machine, Push};
+use crate::machine::{Machine, Push, Repairs};
 use crate::raw::RawItem;
 
 /// One of the decoders.
@@ -71,6 +71,19 @@ impl Decoder {
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         each!(self, decoder => decoder.with_limits(limits).into())
+    }
+
+    /// The same with [`Repair::IgnoreFrames`](crate::machine::Repair::IgnoreFrames), if it is among
+    /// these: as [`SseDecoder::with_repairs`]. The other formats have no such frames.
+    #[must_use]
+    #[cfg_attr(not(feature = "sse"), allow(unused_variables, reason = "only that format takes them"))]
+    pub fn with_repairs(self, repairs: impl Into<Repairs>) -> Self {
+        match self {
+            #[cfg(feature = "sse")]
+            Decoder::Sse(decoder) => decoder.with_repairs(repairs).into(),
+            #[allow(unreachable_patterns, reason = "the only format where the other features are off")]
+            other => other,
+        }
     }
 
     /// The format that it reads.

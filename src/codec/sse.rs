@@ -4,12 +4,16 @@
 use super::Ready;
 use super::whole::Completeness;
 use crate::error::Error;
+use crate::event_type::EventType;
+use crate::json::node::Node;
 use crate::limits::Limits;
+use crate::machine::{Repair, Repairs};
 use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 const DATA: &[u8] = b"data";
+const EVENT: &[u8] = b"event";
 const DONE: &[u8] = b"[DONE]";
 
 /// Finds the events in a stream of server-sent events (rule T1).
@@ -55,11 +59,14 @@ pub struct SseDecoder {
     max: usize,
     tolerate_done: bool,
     tolerate_empty_data: bool,
+    ignore_frames: bool,
     at: At,
     /// The byte before was a CR, so an LF belongs to the same line end.
     after_cr: bool,
     /// The data of the event in progress; `None` before its first `data` line.
     data: Option<Vec<u8>>,
+    /// The name of the event in progress, as far as it is kept; only where it is of interest.
+    name: Vec<u8>,
     ready: Ready,
     ended: bool,
     #[cfg(test)]
@@ -73,6 +80,12 @@ enum At {
     Bom(usize),
     /// After this many bytes of `data`; 0 is the start of a line.
     Name(usize),
+    /// After this many bytes of `event`.
+    EventName(usize),
+    /// Behind the colon of an `event` line.
+    EventColon,
+    /// Within the value of an `event` line.
+    EventValue,
     /// Behind the colon, where a space is dropped.
     Colon,
     /// Within the value of a `data` line.
@@ -89,9 +102,11 @@ impl Default for SseDecoder {
             max: Limits::default().max_event_bytes,
             tolerate_done: false,
             tolerate_empty_data: false,
+            ignore_frames: false,
             at: At::Bom(0),
             after_cr: false,
             data: None,
+            name: Vec::new(),
             ready: Ready::default(),
             ended: false,
             #[cfg(test)]
@@ -136,6 +151,16 @@ impl SseDecoder {
         self.data.is_some()
     }
 
+    /// With [`Repair::IgnoreFrames`] among them, skips frames that are no events, each with a warning
+    /// (rule X4): `[DONE]`, `null`, empty data, and whatever has a name (`event: ping`) and is no
+    /// JSON object with a `type`. Not where the name is `message` or a type of event, or speaks of an
+    /// error: what a server says of its failure is not for skipping.
+    #[must_use]
+    pub fn with_repairs(mut self, repairs: impl Into<Repairs>) -> Self {
+        self.ignore_frames = repairs.into().contains(Repair::IgnoreFrames);
+        self
+    }
+
     fn held(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
     }
@@ -150,7 +175,9 @@ impl SseDecoder {
             || match Completeness::of(data) {
                 Completeness::Whole => true,
                 Completeness::Broken => at_line_start,
-                Completeness::Partial => at_line_start && self.tolerate_empty_data && is_blank(data),
+                Completeness::Partial => {
+                    at_line_start && (self.tolerate_empty_data || self.ignore_frames) && is_blank(data)
+                }
             };
         if !whole {
             return Err(self.ready.truncated());
@@ -164,12 +191,15 @@ impl SseDecoder {
         while let [first, after @ ..] = rest {
             let after_cr = core::mem::take(&mut self.after_cr);
             match self.at {
-                At::Value | At::Ignored => {
+                At::Value | At::Ignored | At::EventValue => {
                     let end = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
                     let (text, tail) = rest.split_at(end);
                     self.count(end);
                     if self.at == At::Value {
                         self.append(text)?;
+                    } else if self.at == At::EventValue {
+                        let room = MAX_NAME.saturating_sub(self.name.len()).min(text.len());
+                        self.name.extend_from_slice(text.get(..room).unwrap_or_default());
                     }
                     rest = tail;
                     if let [end, tail @ ..] = tail {
@@ -185,7 +215,18 @@ impl SseDecoder {
                         continue;
                     }
                 }
+                At::EventColon => {
+                    self.at = At::EventValue;
+                    self.name.clear();
+                    if *first != b' ' {
+                        continue;
+                    }
+                }
                 At::Name(0) if after_cr && *first == b'\n' => {}
+                At::Name(0) if self.ignore_frames && *first == b'e' => self.at = At::EventName(1),
+                At::EventName(5) if *first == b':' => self.at = At::EventColon,
+                At::EventName(_) if matches!(first, b'\r' | b'\n') => self.end_line(*first)?,
+                At::EventName(seen) if EVENT.get(seen) == Some(first) => self.at = At::EventName(seen + 1),
                 At::Name(4) if *first == b':' => {
                     self.begin_data_line()?;
                     self.at = At::Colon;
@@ -199,7 +240,7 @@ impl SseDecoder {
                 }
                 At::Bom(_) | At::Name(_) if matches!(first, b'\r' | b'\n') => self.end_line(*first)?,
                 At::Name(seen) if DATA.get(seen) == Some(first) => self.at = At::Name(seen + 1),
-                At::Bom(_) | At::Name(_) => self.at = At::Ignored,
+                At::Bom(_) | At::Name(_) | At::EventName(_) => self.at = At::Ignored,
             }
             self.count(1);
             rest = after;
@@ -212,7 +253,9 @@ impl SseDecoder {
             At::Name(0) => self.dispatch(),
             // A line that is nothing but the name of a field gives it the empty value.
             At::Name(4) => self.begin_data_line()?,
-            At::Bom(_) | At::Name(_) | At::Colon | At::Value | At::Ignored => {}
+            // The same for the name of an event.
+            At::EventName(5) | At::EventColon => self.name.clear(),
+            At::Bom(_) | At::Name(_) | At::EventName(_) | At::Colon | At::Value | At::EventValue | At::Ignored => {}
         }
         self.at = At::Name(0);
         self.after_cr = end == b'\r';
@@ -239,6 +282,7 @@ impl SseDecoder {
 
     /// A blank line: the event is whole, if there is one.
     fn dispatch(&mut self) {
+        let name = core::mem::take(&mut self.name);
         match self.data.take() {
             None => {}
             Some(data) if self.tolerate_done && data == DONE => {
@@ -247,7 +291,13 @@ impl SseDecoder {
             Some(data) if self.tolerate_empty_data && is_blank(&data) => {
                 self.ready.skipped(Rule::T1a, "skipped a frame that is no event: its data is empty");
             }
-            Some(data) => self.ready.event(Raw::Bytes(data)),
+            Some(data) => match self.ignore_frames.then(|| ignorable(&name, &data)).flatten() {
+                Some(what) => {
+                    let message = format!("skipped a frame that is no event: {what} ({})", Rule::T1a);
+                    self.ready.skipped(Rule::X4, message);
+                }
+                None => self.ready.event(Raw::Bytes(data)),
+            },
         }
     }
 
@@ -260,6 +310,39 @@ impl SseDecoder {
     #[inline]
     #[allow(clippy::unused_self, reason = "counts in tests only")]
     fn count(&mut self, _: usize) {}
+}
+
+/// How much of the name of an event is kept: no name of interest is longer.
+const MAX_NAME: usize = 64;
+
+/// What a frame is in place of an event, where rule X4 skips it.
+fn ignorable(name: &[u8], data: &[u8]) -> Option<String> {
+    match data.trim_ascii() {
+        b"" => return Some("its data is empty".to_owned()),
+        b"[DONE]" => return Some("[DONE]".to_owned()),
+        b"null" => return Some("null".to_owned()),
+        _ => {}
+    }
+    let name = String::from_utf8_lossy(name);
+    let lower = name.to_ascii_lowercase();
+    let may_be_meant = lower.trim().is_empty()
+        || lower == "message"
+        || EventType::from_wire(&name).is_some()
+        || ["error", "fail", "exception"].iter().any(|word| lower.contains(word));
+    (!may_be_meant && !has_type(data)).then(|| format!("it is named {:?}", name.trim()))
+}
+
+/// Whether data is an object with a type, known or not, or may be one.
+fn has_type(data: &[u8]) -> bool {
+    let parsed = core::str::from_utf8(data).map(|text| Node::parse(text, Limits::CEILING_DEPTH));
+    match parsed {
+        Ok(Ok(Node::Object(members))) => {
+            let mut types = members.iter().filter(|(key, _)| key.as_str() == "type");
+            types.any(|(_, value)| matches!(value, Node::String(name) if !name.as_str().is_empty()))
+        }
+        Ok(Err(error)) => error.too_deep,
+        _ => false,
+    }
 }
 
 fn is_blank(data: &[u8]) -> bool {

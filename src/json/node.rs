@@ -4,6 +4,8 @@
 //! were written (rule E10), and the order of keys. This is the thorough path; events that need
 //! nothing of this take the one in `scan`.
 
+use core::fmt;
+
 use serde_json::{Map, Number, Value};
 
 use super::scan::{Scanner, SyntaxError};
@@ -132,8 +134,7 @@ impl<'a> Node<'a> {
         match self {
             Node::Null => "null".into(),
             Node::Bool(value) => value.to_string(),
-            Node::Number(Num::Text(text)) => format!("the number {}", excerpt(text, 40)),
-            Node::Number(Num::Value(number)) => format!("the number {number}"),
+            Node::Number(number) => format!("the number {number}"),
             Node::String(text) => format!("the string {:?}", excerpt(text.as_str(), 40)),
             Node::Array(_) => "an array".into(),
             Node::Object(_) => "an object".into(),
@@ -177,6 +178,16 @@ impl<'a> Node<'a> {
                 }
                 text.push_str(if members.is_empty() { "{}" } else { "}" });
             }
+        }
+    }
+}
+
+impl fmt::Display for Num<'_> {
+    /// The number as it was written, cut where it is long.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Num::Text(text) => f.write_str(&excerpt(text, 40)),
+            Num::Value(number) => number.fmt(f),
         }
     }
 }

@@ -4,8 +4,10 @@
 use core::fmt;
 use std::collections::VecDeque;
 
-use super::sink::{Sink, Stage, Then};
-use super::{Assembler, Cut, Enforcer, Expander, IdChecks, Machine, Push, Upgrader, Verifier};
+use super::sink::{Maybe, Sink, Stage, Then};
+use super::{
+    Assembler, Cut, Enforcer, Expander, IdChecks, Machine, Push, Repair, Repairer, Repairs, Upgrader, Verifier,
+};
 use crate::error::Error;
 use crate::id::IdGenerator;
 use crate::item::{Counter, Item};
@@ -36,6 +38,7 @@ use crate::snapshot::{Snapshot, Update};
 pub struct PipelineBuilder {
     limits: Limits,
     id_checks: IdChecks,
+    repairs: Repairs,
     upgrader: Option<Upgrader>,
     messages: Vec<Message>,
     state: Option<Document>,
@@ -46,6 +49,7 @@ impl Default for PipelineBuilder {
         Self {
             limits: Limits::default(),
             id_checks: IdChecks::default(),
+            repairs: Repairs::NONE,
             upgrader: Some(Upgrader::default()),
             messages: Vec::new(),
             state: None,
@@ -63,6 +67,17 @@ impl PipelineBuilder {
     /// What becomes of breaches of rule R10.
     pub fn id_checks(mut self, id_checks: IdChecks) -> Self {
         self.id_checks = id_checks;
+        self
+    }
+
+    /// The faults of producers that are to be repaired before verification, each with a warning
+    /// (rules X1, X2, X3, X5: [`Repairer`]). None, unless asked for.
+    ///
+    /// With [`Repair::ResultAfterFinish`] a RUN_FINISHED is delivered once the stream has ended or the
+    /// next run begins. Where the source fails before that, [`Pipeline::snapshot`] has its outcome, and
+    /// no update does (rule R8a). [`Repair::IgnoreFrames`] is the decoder's: give it the same set.
+    pub fn repairs(mut self, repairs: impl Into<Repairs>) -> Self {
+        self.repairs = repairs.into();
         self
     }
 
@@ -130,11 +145,14 @@ impl PipelineBuilder {
     }
 
     fn into_parts(self) -> (Stages, Vec<Message>, Option<Document>) {
+        // The one that the stage does not know would cost as much as those that it does.
+        let repairs: Repairs = self.repairs.iter().filter(|repair| *repair != Repair::IgnoreFrames).collect();
         let mut stages = Stages {
             counter: Counter::default(),
             upgrader: self.upgrader.map(|upgrader| upgrader.with_limits(self.limits)),
             enforcer: Enforcer::new().with_limits(self.limits),
             expander: Expander::new(),
+            repairer: (!repairs.is_empty()).then(|| Box::new(Repairer::new(repairs))),
             verifier: Verifier::new().with_id_checks(self.id_checks),
         };
         if !self.messages.is_empty() {
@@ -150,6 +168,8 @@ struct Stages {
     upgrader: Option<Upgrader>,
     enforcer: Enforcer,
     expander: Expander,
+    /// Where there is something to repair: what goes past it goes past the fast paths too.
+    repairer: Option<Box<Repairer>>,
     verifier: Verifier,
 }
 
@@ -157,15 +177,19 @@ impl Stages {
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
         // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
-        // never a success.
-        raw.view(|body, index| self.feed(body, index, sink)).map_err(|error| self.verifier.reject(error, None))
+        // never a success. One that had ended stays as it was (R8a).
+        raw.view(|body, index| self.feed(body, index, sink)).map_err(|error| {
+            let error = self.settle(sink).err().unwrap_or(error);
+            self.verifier.reject(error, None)
+        })
     }
 
     #[inline]
     fn feed(&mut self, body: Body<'_>, index: Option<u64>, sink: &mut impl Sink) -> Result<(), Error> {
-        let Self { counter, upgrader, enforcer, expander, verifier } = self;
+        let Self { counter, upgrader, enforcer, expander, repairer, verifier } = self;
         let mut verified = Then { stage: verifier, next: sink };
-        let mut enforced = Then { stage: expander, next: &mut verified };
+        let mut expanded = Maybe { stage: repairer.as_deref_mut(), next: &mut verified };
+        let mut enforced = Then { stage: expander, next: &mut expanded };
         if let Body::Warning(warning) = body {
             return enforced.warning(warning);
         }
@@ -184,8 +208,23 @@ impl Stages {
     }
 
     fn finish(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
-        self.expander.end(&mut Then { stage: &mut self.verifier, next: sink })?;
+        let Self { expander, repairer, verifier, .. } = self;
+        let mut verified = Then { stage: verifier, next: sink };
+        expander.end(&mut Maybe { stage: repairer.as_deref_mut(), next: &mut verified })?;
+        if let Some(repairer) = repairer {
+            repairer.end(&mut verified)?;
+        }
         self.verifier.end(sink)
+    }
+
+    /// The input is at fault: what had ended before ends now, unless that is at fault itself, which came
+    /// first then.
+    #[cold]
+    fn settle(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
+        match &mut self.repairer {
+            Some(repairer) => repairer.settle(&mut Then { stage: &mut self.verifier, next: sink }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -288,11 +327,18 @@ impl Machine for Pipeline {
 
     fn finish(&mut self) -> Result<(), Error> {
         let finished = self.stages.finish(&mut self.assembler);
-        self.assembler.end_run(RunOutcome::Truncated);
+        let outcome = match &finished {
+            // A repair may have kept the event at fault until now.
+            Err(error) if !error.is_truncated() => RunOutcome::Rejected,
+            _ => RunOutcome::Truncated,
+        };
+        self.assembler.end_run(outcome);
         finished
     }
 
     fn cut(&mut self, cut: Cut) {
+        // What is wrong with the source is the last that is said of the stream.
+        let _ = self.stages.settle(&mut self.assembler);
         self.assembler.cut(cut);
     }
 }

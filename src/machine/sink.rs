@@ -106,3 +106,34 @@ impl<S: Stage + ?Sized, N: Sink> Sink for Then<'_, S, N> {
         self.stage.feed_text_chunk(chunk, place, self.next)
     }
 }
+
+/// The same with a stage that may be left out.
+pub(super) struct Maybe<'a, S: ?Sized, N> {
+    pub(super) stage: Option<&'a mut S>,
+    pub(super) next: &'a mut N,
+}
+
+impl<S: Stage + ?Sized, N: Sink> Sink for Maybe<'_, S, N> {
+    #[inline]
+    fn event(&mut self, event: Indexed) -> Result<(), Error> {
+        match &mut self.stage {
+            Some(stage) => stage.feed(event, self.next),
+            None => self.next.event(event),
+        }
+    }
+
+    fn warning(&mut self, warning: Warning) -> Result<(), Error> {
+        match &mut self.stage {
+            Some(stage) => stage.feed_warning(warning, self.next),
+            None => self.next.warning(warning),
+        }
+    }
+
+    #[inline(always)]
+    fn text_content(&mut self, content: TextContent, place: Place) -> Result<(), Error> {
+        match &mut self.stage {
+            Some(stage) => stage.feed_text_content(content, place, self.next),
+            None => self.next.text_content(content, place),
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::codec::{ArrayDecoder, JsonLinesDecoder, SseDecoder};
 use crate::error::{Error, Malformed, Truncated, TruncatedBy};
 use crate::excerpt::excerpt;
 use crate::limits::Limits;
-use crate::machine::{Machine, Push};
+use crate::machine::{Machine, Push, Repairs};
 use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
 
@@ -63,6 +63,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 #[derive(Debug)]
 pub struct RecordingDecoder {
     limits: Limits,
+    repairs: Repairs,
     form: Form,
     /// The line that the next byte is on, from 1.
     line: u64,
@@ -88,6 +89,7 @@ impl Default for RecordingDecoder {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
+            repairs: Repairs::NONE,
             form: Form::Unknown(Vec::new()),
             line: 1,
             began: None,
@@ -109,6 +111,15 @@ impl RecordingDecoder {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The same for server-sent events that are read as
+    /// [`SseDecoder::with_repairs`] says: a frame that it skips is a warning, in its place. To be called
+    /// before the first byte.
+    #[must_use]
+    pub fn with_repairs(mut self, repairs: impl Into<Repairs>) -> Self {
+        self.repairs = repairs.into();
         self
     }
 
@@ -246,7 +257,7 @@ impl RecordingDecoder {
             Some(b'{') if goes_on => Form::Values(ArrayDecoder::of_values(max)),
             Some(b'{') => Form::Lines(Box::new(JsonLinesDecoder::new().with_limits(self.limits))),
             _ if line.starts_with(b"HTTP/") => Form::Head(false),
-            _ if is_field(line) => Form::Capture(Box::new(Capture::new(self.limits))),
+            _ if is_field(line) => Form::Capture(Box::new(Capture::new(self.limits, self.repairs))),
             _ if serde_json::from_slice::<IgnoredAny>(line).is_ok() => {
                 Form::Lines(Box::new(JsonLinesDecoder::new().with_limits(self.limits)))
             }
@@ -318,9 +329,9 @@ struct Capture {
 }
 
 impl Capture {
-    fn new(limits: Limits) -> Self {
+    fn new(limits: Limits, repairs: Repairs) -> Self {
         Self {
-            decoder: SseDecoder::new().with_limits(limits),
+            decoder: SseDecoder::new().with_limits(limits).with_repairs(repairs),
             // Room for the line ends of the longest event, and for the words around them.
             max: limits.max_event_bytes.saturating_add(64),
             is_recording: false,
@@ -507,7 +518,7 @@ mod tests {
 
     #[test]
     fn a_comment_takes_no_more_memory_than_an_event() {
-        let mut capture = Capture::new(Limits { max_event_bytes: 10, ..Limits::default() });
+        let mut capture = Capture::new(Limits { max_event_bytes: 10, ..Limits::default() }, Repairs::NONE);
         capture.push(b": ", false).unwrap();
         for _ in 0..100 {
             capture.push(b"and on and on", false).unwrap();

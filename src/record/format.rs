@@ -29,7 +29,7 @@ pub struct Recorded {
     pub at: Option<Duration>,
     /// The line that it begins on, counted from 1.
     pub line: u64,
-    /// The event; or the error that the source ended with, which is the last output.
+    /// The event, or a warning about a frame that was skipped; or the error that the source ended with, which is the last output.
     pub item: Result<RawItem, Error<RecordedError>>,
 }
 

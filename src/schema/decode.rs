@@ -271,7 +271,7 @@ impl Context {
         Ok(match node {
             Node::Null => Value::Null,
             Node::Bool(value) => Value::Bool(*value),
-            Node::Number(number) => Value::Number(self.number(number)?),
+            Node::Number(number) => self.number(number),
             Node::String(_) => Value::String(self.text(node)?.to_owned()),
             Node::Array(elements) => {
                 let mut values = Vec::with_capacity(elements.len());
@@ -284,14 +284,16 @@ impl Context {
         })
     }
 
-    fn number(&self, number: &Num<'_>) -> Decoded<serde_json::Number> {
-        number.to_number().ok_or_else(|| {
-            let found = match number {
-                Num::Text(text) => excerpt(text, 40).into_owned(),
-                Num::Value(number) => number.to_string(),
-            };
-            self.fault(Rule::E5, self.path(), "a number within the range of a double", found)
-        })
+    /// A number of an open value; null where it is beyond a double (E10).
+    fn number(&mut self, number: &Num<'_>) -> Value {
+        match number.to_number() {
+            Some(number) => Value::Number(number),
+            None => {
+                let message = format!("read as null: {number}, which is beyond a double");
+                self.warn(Rule::E10, self.path(), message);
+                Value::Null
+            }
+        }
     }
 
     pub(crate) fn open_object(&mut self, node: &Node<'_>) -> Decoded<Map<String, Value>> {
@@ -486,6 +488,8 @@ impl Decode for NonNull {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         match node {
             Node::Null => Err(cx.malformed("a value other than null, or no field at all", node)),
+            // It would be read as null, which has no place here.
+            Node::Number(number) if number.to_number().is_none() => Err(Reject::Unknown(Rule::E10)),
             other => cx.open(other).map(NonNull),
         }
     }

@@ -556,7 +556,7 @@ messages! {
         tools: many(Tool) = 6 "tools",
         context: many(Context) = 7 "context",
         forwarded_props: open = 8 "forwardedProps",
-        resume: many(ResumeEntry) = 9 "resume",
+        resume: filled(ResumeEntry) = 9 "resume",
         protocol_version: opt_text = 10 "protocolVersion",
     }
 
