@@ -43,7 +43,7 @@ impl Run {
     /// The rules of the repairs that were made, each with the event that it was about.
     fn repaired(&self) -> Vec<(&'static str, u64)> {
         let repairs = self.warnings.iter().filter(|warning| is_repair(warning.rule));
-        repairs.map(|warning| (warning.rule.code(), warning.event)).collect()
+        repairs.map(|warning| (warning.rule.as_str(), warning.event)).collect()
     }
 
     fn outcome(&self) -> RunOutcome {
@@ -637,7 +637,7 @@ fn repairs_are_named() {
     let names = "result-after-finish,reopen,open-unopened,ignore-frames,close-at-finish";
     assert_eq!(Repairs::ALL.to_string(), names);
     assert_eq!(names.to_uppercase().parse(), Ok(Repairs::ALL));
-    let rules: Vec<_> = Repairs::ALL.iter().map(|repair| repair.rule().code()).collect();
+    let rules: Vec<_> = Repairs::ALL.iter().map(|repair| repair.rule().as_str()).collect();
     assert_eq!(rules, ["X1", "X2", "X3", "X4", "X5"]);
     assert_eq!(" reopen , reopen".parse(), Ok(Repairs::from(Repair::Reopen)));
     assert_eq!("".parse(), Ok(Repairs::NONE));
@@ -646,5 +646,5 @@ fn repairs_are_named() {
     let mut repairer = Repairer::default();
     assert!(repairer.repairs().is_empty());
     repairer.push(event(text_content("m"))).unwrap();
-    assert_eq!(Machine::<Item>::ready(&repairer), 1);
+    assert_eq!(repairer.ready(), 1);
 }
