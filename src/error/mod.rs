@@ -555,8 +555,10 @@ impl LimitExceeded {
 pub enum LimitStage {
     /// What finds events in bytes or messages: the options of a client, a decoder's `with_limits`.
     Decoder,
-    /// What reads the events: [`PipelineBuilder::limits`](crate::machine::PipelineBuilder::limits),
-    /// [`Enforcer::with_limits`](crate::machine::Enforcer::with_limits).
+    /// What reads the events and assembles them:
+    /// [`PipelineBuilder::limits`](crate::machine::PipelineBuilder::limits),
+    /// [`Enforcer::with_limits`](crate::machine::Enforcer::with_limits),
+    /// [`Assembler::with_limits`](crate::machine::Assembler::with_limits).
     Pipeline,
     /// What reads a message or an input that was stored or sent; it keeps to the default.
     Reader,
