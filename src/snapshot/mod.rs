@@ -16,10 +16,10 @@ pub use crate::shared::{Array, Chunks, Document, Elements, Iter, List, Members, 
 use crate::warning::Warning;
 
 mod changed;
+mod growing;
 pub(crate) mod run;
-pub(crate) mod warm;
 
-use warm::Warm;
+use growing::Growing;
 
 pub use changed::Changed;
 pub use run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
@@ -32,40 +32,10 @@ pub use run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 pub struct Snapshot(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    /// `None` in the place of a message that was taken out, to one of the next two.
+    /// `None` in the slot of a message that grows.
     pub(crate) messages: List<Option<Arc<Entry>>>,
-    /// The message that grows at the moment, taken out of the list so that a delta does not walk
-    /// it.
-    pub(crate) hot: Option<(u64, Entry)>,
-    /// Others that grow, in turns with it, likewise taken out.
-    pub(crate) warm: Warm,
-    /// How many clones lie between this and the first one.
-    pub(crate) epoch: u64,
+    growing: Growing,
     pub(crate) rest: Arc<Rest>,
-}
-
-/// Made where a reader holds what is about to change. All that grows in turns goes back into the
-/// list: to copy it once again for each snapshot that is held would cost more than to walk there.
-impl Clone for Inner {
-    fn clone(&self) -> Self {
-        let mut messages = self.messages.clone();
-        for (key, entry) in self.warm.iter() {
-            put_back(&mut messages, key, entry.clone());
-        }
-        Self {
-            messages,
-            hot: self.hot.clone(),
-            warm: Warm::default(),
-            epoch: self.epoch + 1,
-            rest: Arc::clone(&self.rest),
-        }
-    }
-}
-
-fn put_back(messages: &mut List<Option<Arc<Entry>>>, key: u64, entry: Entry) {
-    if let Some(slot) = messages.get_key_mut(key) {
-        *slot = Some(Arc::new(entry));
-    }
 }
 
 /// What changes less often than text does.
@@ -108,71 +78,11 @@ pub enum ItemStatus {
     Abandoned,
 }
 
-impl Inner {
-    #[inline]
-    pub(crate) fn entry(&self, key: u64) -> Option<&Entry> {
-        match &self.hot {
-            Some((hot, entry)) if *hot == key => Some(entry),
-            _ => self.warm.get(key).or_else(|| self.messages.get_key(key)?.as_deref()),
-        }
-    }
-
-    /// The entry of a place in the list, wherever it is kept.
-    pub(crate) fn resolve<'s>(&'s self, key: u64, listed: &'s Option<Arc<Entry>>) -> Option<&'s Entry> {
-        if listed.is_some() {
-            return listed.as_deref();
-        }
-        match &self.hot {
-            Some((hot, entry)) if *hot == key => Some(entry),
-            _ => self.warm.get(key),
-        }
-    }
-
-    pub(crate) fn entry_mut(&mut self, key: u64) -> Option<&mut Entry> {
-        match &mut self.hot {
-            Some((hot, entry)) if *hot == key => Some(entry),
-            _ => match self.warm.find(key, 0) {
-                Some(place) => self.warm.at_mut(place),
-                None => self.messages.get_key_mut(key)?.as_mut().map(Arc::make_mut),
-            },
-        }
-    }
-
-    /// Takes an entry out of the list.
-    pub(crate) fn take_out(&mut self, key: u64) -> Option<Entry> {
-        self.messages.get_key_mut(key)?.take().map(Arc::unwrap_or_clone)
-    }
-
-    /// Puts the message that grew last back into the list.
-    pub(crate) fn cool(&mut self) {
-        if let Some((key, entry)) = self.hot.take() {
-            put_back(&mut self.messages, key, entry);
-        }
-    }
-
-    /// Puts one back that grew in turns with others.
-    pub(crate) fn cool_one(&mut self, key: u64) {
-        if let Some(entry) = self.warm.remove(key) {
-            put_back(&mut self.messages, key, entry);
-        }
-    }
-
-    /// Puts everything back that grew.
-    pub(crate) fn cool_all(&mut self) {
-        self.cool();
-        for (key, entry) in std::mem::take(&mut self.warm) {
-            put_back(&mut self.messages, key, entry);
-        }
-    }
-}
-
 impl Snapshot {
     pub(crate) fn new(state: Document) -> Self {
         Self(Arc::new(Inner {
             messages: List::new(),
-            hot: None,
-            warm: Warm::default(),
-            epoch: 0,
+            growing: Growing::default(),
             rest: Arc::new(Rest {
                 index: Index::new(),
                 calls: Index::new(),

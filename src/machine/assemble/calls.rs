@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::reconcile::rebuild_indices;
-use super::{Assembler, OpenCall, Track, Twin, Warnings, append, excerpt, grown, merge_metadata, one_message, push};
+use super::{Assembler, OpenCall, Twin, Warnings, append, excerpt, merge_metadata, one_message, push};
 use crate::error::SubjectKind;
 use crate::event::{Metadata, ToolCallResultEvent, ToolCallStartEvent};
 use crate::id::{MessageId, ToolCallId};
@@ -83,9 +83,7 @@ impl Assembler {
 
     pub(super) fn call_mut(&mut self, message: u64, call: u64) -> Option<&mut ToolCall> {
         let inner = Arc::make_mut(&mut self.snapshot.0);
-        // Its calls may take turns; the message does not.
-        let entry = grown(inner, &mut self.live.last_grown, &mut Track::default(), message)?;
-        match &mut entry.message {
+        match &mut inner.grow(message, &mut 0)?.message {
             Message::Assistant(message) => message.tool_calls.as_mut()?.get_key_mut(call).map(Arc::make_mut),
             _ => None,
         }
@@ -124,6 +122,7 @@ impl Assembler {
                 merge_metadata(&mut call.metadata, metadata);
             }
         }
+        self.inner().settle(message);
         Change { messages: MessageChange::one(message), run: true, ..Change::default() }
     }
 
@@ -220,14 +219,10 @@ impl Assembler {
         for key in live.twins.values_mut() {
             *key = new(*key);
         }
-        live.last_grown = live.last_grown.map(new);
         let last_result = std::mem::take(&mut live.last_result);
         live.last_result = last_result.into_iter().map(|(caller, last)| (new(caller), new(last))).collect();
         let inner = Arc::make_mut(&mut self.snapshot.0);
-        if let Some((key, _)) = &mut inner.hot {
-            *key = new(*key);
-        }
-        inner.warm.rekey(new);
+        inner.rekey(new);
         // The same message as before is found by an id, whichever comes first now.
         let rest = Arc::make_mut(&mut inner.rest);
         let (index, calls) = (rest.index.clone(), rest.calls.clone());

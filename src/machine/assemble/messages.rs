@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Assembler, Class, OpenMessage, Track, Twin, Warnings, append, class_of, excerpt, grown, latest_run, merge_metadata,
+    Assembler, Class, OpenMessage, Twin, Warnings, append, class_of, excerpt, latest_run, merge_metadata,
     one_message, push_text,
 };
 use crate::error::SubjectKind;
@@ -45,13 +45,10 @@ impl Assembler {
         }
         let item = OpenItem { kind: SubjectKind::TextMessage, id: id.clone(), owner: owner.clone(), since };
         let seq = live.open_item(rest, item);
-        inner.cool();
-        inner.messages.push_at(key, None);
-        let (_, entry) =
-            inner.hot.insert((key, Entry { message: new_text_message(event), status: ItemStatus::Streaming }));
-        merge_metadata(entry.message.metadata_mut(), event.base.metadata.as_ref());
-        live.text.insert(id.clone(), OpenMessage { target: Some(key), seq, track: Track::default() });
-        live.last_grown = Some(key);
+        let mut message = new_text_message(event);
+        merge_metadata(message.metadata_mut(), event.base.metadata.as_ref());
+        inner.push_growing(key, Entry { message, status: ItemStatus::Streaming });
+        live.text.insert(id.clone(), OpenMessage { target: Some(key), seq, hint: 0 });
         Some(key)
     }
 
@@ -102,11 +99,8 @@ impl Assembler {
         let seq =
             self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), warnings.place.index);
         let table = if is_text { &mut self.live.text } else { &mut self.live.reasoning };
-        table.insert(id.id().clone(), OpenMessage { target, seq, track: Track::default() });
+        table.insert(id.id().clone(), OpenMessage { target, seq, hint: 0 });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
-        if created.is_some() {
-            self.live.last_grown = Some(key);
-        }
         if created.is_none() || metadata.is_some() {
             if let Some(entry) = self.entry_mut(key) {
                 entry.status = ItemStatus::Streaming;
@@ -118,15 +112,13 @@ impl Assembler {
 
     #[cold]
     pub(super) fn extend_text(&mut self, event: &TextMessageContentEvent) -> Change {
-        let Self { snapshot, live, .. } = self;
-        let open = live.text.get_mut(event.message_id.id());
-        extend_message(snapshot, &mut live.last_grown, open, &event.delta, event.base.metadata.as_ref())
+        let open = self.live.text.get_mut(event.message_id.id());
+        extend_message(&mut self.snapshot, open, &event.delta, event.base.metadata.as_ref())
     }
 
     pub(super) fn extend_reasoning(&mut self, event: &ReasoningMessageContentEvent) -> Change {
-        let Self { snapshot, live, .. } = self;
-        let open = live.reasoning.get_mut(event.message_id.id());
-        extend_message(snapshot, &mut live.last_grown, open, &event.delta, event.base.metadata.as_ref())
+        let open = self.live.reasoning.get_mut(event.message_id.id());
+        extend_message(&mut self.snapshot, open, &event.delta, event.base.metadata.as_ref())
     }
 
     pub(super) fn close_message(&mut self, open: Option<OpenMessage>, metadata: Option<&Metadata>) -> Change {
@@ -140,7 +132,7 @@ impl Assembler {
             entry.status = ItemStatus::Complete;
             merge_metadata(entry.message.metadata_mut(), metadata);
         }
-        inner.cool_one(key);
+        inner.settle(key);
         Change { messages: MessageChange::one(key), run: true, ..Change::default() }
     }
 
@@ -275,17 +267,16 @@ fn new_text_message(event: &TextMessageStartEvent) -> Message {
 /// Extends an open message.
 fn extend_message(
     snapshot: &mut Snapshot,
-    last_grown: &mut Option<u64>,
     open: Option<&mut OpenMessage>,
     delta: &str,
     metadata: Option<&Metadata>,
 ) -> Change {
-    let Some(OpenMessage { target: Some(key), track, .. }) = open else { return Change::default() };
+    let Some(OpenMessage { target: Some(key), hint, .. }) = open else { return Change::default() };
     if delta.is_empty() && metadata.is_none() {
         return Change::default();
     }
     let inner = Arc::make_mut(&mut snapshot.0);
-    let Some(entry) = grown(inner, last_grown, track, *key) else { return Change::default() };
+    let Some(entry) = inner.grow(*key, hint) else { return Change::default() };
     let message = &mut entry.message;
     if !delta.is_empty() {
         push_text(message, delta);

@@ -68,8 +68,6 @@ struct Live {
     last_result: BTreeMap<u64, u64>,
     /// The number of the next item to be opened.
     next_seq: u64,
-    /// The message that grew last.
-    last_grown: Option<u64>,
     state_is_set: bool,
 }
 
@@ -101,32 +99,8 @@ impl Live {
 struct OpenMessage {
     target: Option<u64>,
     seq: u64,
-    track: Track,
-}
-
-/// How a message grew so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Track {
-    /// How often it grew in turns with others, within an epoch.
-    times: u32,
-    epoch: u64,
-    /// Where it was found among the warm ones.
-    place: usize,
-}
-
-impl Track {
-    /// To take a message out of the list and to put it back costs about as much as it saves in so
-    /// many deltas.
-    const WARM_AFTER: u32 = 4;
-
-    /// Notes that it grows once more, and says whether that was often enough to take it out.
-    fn is_worth_it(&mut self, epoch: u64) -> bool {
-        if self.epoch != epoch {
-            *self = Self { epoch, ..Self::default() };
-        }
-        self.times = self.times.saturating_add(1);
-        self.times > Self::WARM_AFTER
-    }
+    /// Where its message was among those that grow.
+    hint: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -234,17 +208,16 @@ impl Assembler {
             return None;
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
-        if let Some((key, entry)) = &mut inner.hot {
+        if let Some((key, entry)) = inner.grown_last() {
             // What has the status is what its id streams into.
             let is_open = entry.status == ItemStatus::Streaming;
             if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
                 push_text(&mut entry.message, delta);
-                return Some(*key);
+                return Some(key);
             }
         }
-        let OpenMessage { target: Some(key), track, .. } = self.live.text.get_mut(id.id())? else { return None };
-        let entry = grown(inner, &mut self.live.last_grown, track, *key)?;
-        push_text(&mut entry.message, delta);
+        let OpenMessage { target: Some(key), hint, .. } = self.live.text.get_mut(id.id())? else { return None };
+        push_text(&mut inner.grow(*key, hint)?.message, delta);
         Some(*key)
     }
 
@@ -474,26 +447,4 @@ fn latest_run(rest: &mut Rest) -> Option<&mut Run> {
 
 fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
     inner.messages.push(Some(Arc::new(Entry { message, status })))
-}
-
-/// The entry of a message that grows. One that grows twice in a row leaves the list for a place of
-/// its own, and those that take turns for places side by side, if no reader made a copy while they
-/// grew a few times: for that copy they would have to go back.
-#[inline]
-fn grown<'i>(inner: &'i mut Inner, last_grown: &mut Option<u64>, track: &mut Track, key: u64) -> Option<&'i mut Entry> {
-    let before = last_grown.replace(key);
-    if inner.hot.as_ref().is_none_or(|(hot, _)| *hot != key) {
-        if let Some(place) = inner.warm.find(key, track.place) {
-            track.place = place;
-            return inner.warm.at_mut(place);
-        }
-        if before == Some(key) {
-            inner.cool();
-            inner.hot = Some((key, inner.take_out(key)?));
-        } else if track.is_worth_it(inner.epoch) && !inner.warm.is_full() {
-            let entry = inner.take_out(key)?;
-            track.place = inner.warm.insert(key, entry);
-        }
-    }
-    inner.entry_mut(key)
 }

@@ -47,7 +47,7 @@ impl Assembler {
         let (has_activity, has_reasoning) = (has(Class::Activity), has(Class::Reasoning));
 
         let inner = Arc::make_mut(&mut self.snapshot.0);
-        inner.cool_all();
+        inner.settle_all();
         let old = std::mem::take(&mut inner.messages);
         // Where several held messages share an id, the copy takes the place of the one of its
         // class, else of the first.
@@ -134,7 +134,6 @@ impl Assembler {
 
     /// Finds the open items again behind a snapshot, and says which of them it dropped (A11).
     fn relocate(&mut self, warnings: &mut Warnings) {
-        self.live.last_grown = None;
         self.live.last_result.clear();
         self.live.twins.clear();
         let keys: Vec<u64> = self.snapshot.0.messages.iter_keys().map(|(key, _)| key).collect();

@@ -141,7 +141,7 @@ impl Assembler {
         for id in calls {
             self.set_call_status(&id, ItemStatus::Abandoned);
         }
-        self.inner().cool_all();
+        self.inner().settle_all();
         self.live.forget_run();
     }
 
