@@ -54,12 +54,11 @@ async fn main() -> Result<(), Box<dyn StdError>> {
             input.state = state.clone();
             input.resume = resume.take();
             let Some(snapshot) = run(&*agent, input).await else { break };
-            messages = snapshot.messages().iter().cloned().collect();
-            // `null` is a state, but none that an input can carry.
-            state = Some(snapshot.state().to_value()).filter(|state| !state.is_null());
+            let next = snapshot.next_input(thread.as_str(), "");
+            (messages, state) = (next.messages, next.state);
             let Some(ended) = snapshot.run() else { break };
             match &ended.outcome {
-                RunOutcome::Interrupt { .. } => resume = Some(answer(&mut prompts, ended.resume()).await?),
+                RunOutcome::Interrupt { .. } => resume = Some(answer(&mut prompts, snapshot.resume()).await?),
                 RunOutcome::Error { message, .. } => eprintln!("[the run failed: {}]", plain(message)),
                 RunOutcome::Cancelled => eprintln!("[cancelled]"),
                 _ => {}

@@ -1,5 +1,6 @@
 //! Ids: opaque strings, one type for each thing that has one.
 
+use core::cmp::Ordering;
 use core::convert::Infallible;
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
@@ -67,6 +68,19 @@ impl PartialEq for Id {
 }
 
 impl Eq for Id {}
+
+/// By the hash, then by the text.
+impl Ord for Id {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.0.hash, &self.0.text).cmp(&(other.0.hash, &other.0.text))
+    }
+}
+
+impl PartialOrd for Id {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Hash for Id {
     #[inline]

@@ -1,4 +1,4 @@
-//! The answers to the interrupts of a run: <https://docs.ag-ui.com/spec/1.0/basic/patterns/interrupt-resume>.
+//! The answers to the interrupts of a thread: <https://docs.ag-ui.com/spec/1.0/basic/patterns/interrupt-resume>.
 
 use core::error::Error as StdError;
 use core::fmt;
@@ -12,12 +12,12 @@ use crate::event::Interrupt;
 use crate::id::InterruptId;
 use crate::rule::Rule;
 use crate::run_input::{ResumeEntry, ResumeStatus};
-use crate::snapshot::{Run, RunOutcome};
+use crate::snapshot::{Run, RunOutcome, Snapshot};
 
 /// The answers to the interrupts of a run, for the [`resume`](crate::RunAgentInput::resume) of the
 /// next one (rule T4): each is answered or abandoned, once, and none is answered that has expired.
 ///
-/// Time comes from the caller. [`Run::resume`] makes one.
+/// Time comes from the caller. [`Snapshot::resume`] makes one.
 ///
 /// # Cost
 /// A look-up for each answer.
@@ -157,13 +157,35 @@ impl Resume {
 }
 
 impl Run {
-    /// What the next run has to answer: the interrupts of this one, none unless it was interrupted.
+    /// The interrupts of this run, none unless it was interrupted. What the thread waits for, whichever
+    /// run asked, is told by [`Snapshot::resume`].
     #[must_use]
     pub fn resume(&self) -> Resume {
         match &self.outcome {
             RunOutcome::Interrupt { interrupts, .. } => Resume::new(Arc::clone(interrupts)),
             _ => Resume::new([]),
         }
+    }
+}
+
+impl Snapshot {
+    /// What the next run has to answer (rule T4): every interrupt of the thread that no later run was
+    /// given an answer to, in the order asked. One that is asked again counts as asked the last time.
+    ///
+    /// That a run was given answers is seen in the input that its RUN_STARTED repeats. A run that ends
+    /// well and repeats none leaves open what was asked before it. Costs the runs.
+    #[must_use]
+    pub fn resume(&self) -> Resume {
+        let mut open: Vec<Interrupt> = Vec::new();
+        for run in self.runs() {
+            let answers = run.resume.as_deref().unwrap_or_default();
+            open.retain(|interrupt| answers.iter().all(|answer| answer.interrupt_id != interrupt.id));
+            if let RunOutcome::Interrupt { interrupts, .. } = &run.outcome {
+                open.retain(|before| interrupts.iter().all(|interrupt| interrupt.id != before.id));
+                open.extend(interrupts.iter().cloned());
+            }
+        }
+        Resume::new(open)
     }
 }
 

@@ -29,12 +29,13 @@ object! {
             tools: Vec<Tool> = "tools",
             /// What else the agent should know.
             context: Vec<Context> = "context",
-            /// The answers to the interrupts of the run before: [`Run::resume`](crate::snapshot::Run::resume)
+            /// The answers to the interrupts of the run before: [`Snapshot::resume`](crate::snapshot::Snapshot::resume)
             /// holds them to rule T4.
             resume: Vec<ResumeEntry> = "resume",
         }
         nonnull {
-            /// The shared state; never null.
+            /// The shared state; never null: [`Snapshot::next_input`](crate::snapshot::Snapshot::next_input)
+            /// leaves that out.
             state = "state",
             /// What only this agent understands; never null.
             forwarded_props = "forwardedProps",

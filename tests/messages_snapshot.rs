@@ -148,6 +148,50 @@ fn a11_what_a_snapshot_drops_has_nowhere_to_go_and_is_still_open() {
 }
 
 #[test]
+fn a11_a_message_that_is_dropped_is_told_of_once_whatever_streams_into_it() {
+    let parent = |id: &str| with(call_start(id), json!({"parentMessageId": "m"}));
+    let events = [text_start("m"), parent("c"), parent("d"), thought_start("r"), messages_snapshot(json!([]))];
+    let assembled = assemble_open(events);
+    assert_eq!(assembled.warned(), [(Rule::A11, 5)], "the thought is kept");
+    let told = &assembled.warnings()[0].message;
+    assert!(told.contains("text message \"m\"") && told.contains("2 more"), "{told}");
+}
+
+#[test]
+fn a2_a_snapshot_of_what_is_held_changes_nothing() {
+    let mut events: Vec<Value> = text("m", "x").into();
+    events.extend([call_start("c"), args("c", "{}"), call_end("c"), result("r", "c", json!("1"))]);
+    events.extend(reasoning("t", "hm"));
+    let held = [assistant("m", "x"), caller("c", &[("c", "{}")]), tool("r", "c", "1")];
+    events.push(messages_snapshot(json!(held)));
+    let at = events.len() as u64;
+    let assembled = assemble_run(events.clone());
+    assert!(!assembled.at(at).is_change());
+    assert_eq!(assembled.snapshot.tool_call_status("c"), Some(ItemStatus::Complete));
+    events.push(messages_snapshot(json!(held[1..])));
+    assert!(assemble_run(events).at(at + 1).changed_messages());
+}
+
+#[test]
+fn a2_places_are_kept_whatever_goes_and_comes() {
+    let mut events: Vec<Value> = text("a", "1").into();
+    events.extend(reasoning("t", "hm"));
+    events.extend(text("b", "2"));
+    events.push(activity("v", json!({})));
+    events.extend(text("c", "3"));
+    // Dropped in the middle, changed, and new at the end; what was last before it was dropped, too.
+    events.push(messages_snapshot(json!([assistant("new", "4"), assistant("b", "two")])));
+    events.extend(text("d", "5"));
+    events.push(messages_snapshot(json!([assistant("a", "6"), assistant("b", "two"), assistant("new", "4")])));
+    let assembled = assemble_run(events);
+    assert_eq!(assembled.ids(), ["t", "b", "v", "new", "a"]);
+    for (at, id) in assembled.ids().iter().enumerate() {
+        assert_eq!(assembled.snapshot.message(id), assembled.snapshot.messages().get(at));
+    }
+    assert_eq!((assembled.snapshot.message("c"), assembled.snapshot.message("d")), (None, None));
+}
+
+#[test]
 fn a11_what_was_dropped_finds_its_place_in_a_later_snapshot() {
     let assembled = assemble_run([
         text_start("m"),

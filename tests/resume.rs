@@ -146,6 +146,40 @@ fn t4_a_run_says_what_the_next_one_has_to_answer() {
     assert_eq!(feed(json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": outcome})), 1);
 }
 
+/// The interrupts that a stream of runs leaves unanswered; each run is what it was given as `resume`, and
+/// what it asks.
+fn unanswered(runs: &[(Option<&[&str]>, &[&str])]) -> Vec<String> {
+    let mut pipeline = Pipeline::new();
+    for (answers, asks) in runs {
+        let mut started = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
+        if let Some(answers) = answers {
+            let answer = |id: &&str| json!({"interruptId": id, "status": "cancelled"});
+            let answers: Vec<Value> = answers.iter().map(answer).collect();
+            started["input"] = json!({"threadId": "t", "runId": "r", "messages": [], "resume": answers});
+        }
+        let asks: Vec<Value> = asks.iter().map(|id| json!({"id": id, "reason": "approval"})).collect();
+        let mut finished = json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"});
+        if !asks.is_empty() {
+            finished["outcome"] = json!({"type": "interrupt", "interrupts": asks});
+        }
+        pipeline.push(started).unwrap();
+        pipeline.push(finished).unwrap();
+    }
+    pipeline.snapshot().resume().open().map(|interrupt| interrupt.id.to_string()).collect()
+}
+
+#[test]
+fn t4_the_thread_remembers_what_a_later_run_left_unanswered() {
+    assert_eq!(unanswered(&[(None, &["i", "j"])]), ["i", "j"]);
+    assert_eq!(unanswered(&[(None, &["i"]), (None, &[])]), ["i"]);
+    assert_eq!(unanswered(&[(None, &["i"]), (Some(&[]), &[])]), ["i"]);
+    assert_eq!(unanswered(&[(None, &["i", "j"]), (Some(&["i", "j"]), &[])]), [""; 0]);
+    assert_eq!(unanswered(&[(None, &["i"]), (None, &["j"])]), ["i", "j"]);
+    assert_eq!(unanswered(&[(None, &["i", "j"]), (Some(&["i"]), &["k", "j"])]), ["k", "j"]);
+    assert_eq!(unanswered(&[(None, &["i"]), (Some(&["i"]), &["i"])]), ["i"], "asked again");
+    assert_eq!(unanswered(&[]), [""; 0]);
+}
+
 #[test]
 fn each_error_says_its_rule_and_which_interrupt() {
     for error in [

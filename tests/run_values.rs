@@ -7,6 +7,7 @@ mod support;
 
 use ag_ui_stream::error::SubjectKind;
 use ag_ui_stream::event::{SubagentFinishedOutcome, TokenUsage};
+use ag_ui_stream::input::Outgoing;
 use ag_ui_stream::machine::{Cut, Machine, Pipeline, Push};
 use ag_ui_stream::snapshot::{ItemStatus, Run, RunOutcome, SubagentStatus};
 use serde_json::{Value, json};
@@ -381,4 +382,44 @@ fn a_hundred_subagents_at_once() {
     assert_eq!(assembled.messages(), expected);
     assert_eq!(assembled.snapshot.messages_by_owner().len(), 100);
     assert_eq!(assembled.snapshot.run().unwrap().subagents().len(), 100);
+}
+
+#[test]
+fn a9_calls_that_were_never_closed_are_not_given_to_the_next_run() {
+    let mut events = vec![run_started()];
+    events.extend(text("m", "hello"));
+    events.extend(call("whole", "{}"));
+    events.push(result("r", "whole", json!("1")));
+    events.extend([with(call_start("cut"), json!({"parentMessageId": "m"})), args("cut", "{\"to\": \"Par")]);
+    events.extend([with(call_start("also whole"), json!({"parentMessageId": "m"})), call_end("also whole")]);
+    events.extend([call_start("alone"), args("alone", "{"), result("s", "alone", json!("2"))]);
+    events.extend([text_start("half"), delta("half", "and th"), run_error()]);
+    let failed = assemble(&events).snapshot;
+    let input = failed.next_input("t", "next");
+    let expected = [
+        with(caller("m", &[("also whole", "")]), json!({"content": "hello"})),
+        caller("whole", &[("whole", "{}")]),
+        tool("r", "whole", "1"),
+        assistant("half", "and th"),
+    ];
+    assert_eq!(serde_json::to_value(&input.messages).unwrap(), json!(expected));
+    assert_eq!((input.thread_id.as_str(), input.run_id.as_str()), ("t", "next"));
+    assert_eq!(failed.messages().len(), 6, "the conversation itself keeps them");
+    // What was closed before the run failed is whole.
+    let whole: Vec<Value> = call("c", "{}").into_iter().chain([run_error()]).collect();
+    let events: Vec<Value> = [run_started()].into_iter().chain(whole).collect();
+    assert_eq!(assemble(&events).snapshot.next_input("t", "r").messages.len(), 1);
+}
+
+#[test]
+fn a6_the_state_is_given_to_the_next_run_and_null_is_none_that_can_be() {
+    for (held, given) in [(json!({"a": 1}), Some(json!({"a": 1}))), (json!(0), Some(json!(0))), (json!(null), None)] {
+        let snapshot = assemble_run([state(held)]).snapshot;
+        let input = snapshot.next_input("t", "r");
+        assert_eq!(input.state, given);
+        let (sent, warnings) = Outgoing::new().prepare(input.clone()).unwrap();
+        assert_eq!((sent.state, warnings.len()), (Some(given.clone().unwrap_or(json!({}))), 0));
+        let next = builder().input(&input).build();
+        assert_eq!(next.snapshot().state(), &given.unwrap_or(json!({})), "both sides start from the same");
+    }
 }

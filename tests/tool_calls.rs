@@ -248,8 +248,51 @@ fn a10_a_result_under_the_id_of_another_message_is_kept_apart() {
     ];
     assert_eq!(assembled.messages(), expected);
     assert_eq!(assembled.warned(), [(Rule::A10, 6), (Rule::A10, 7), (Rule::A10, 8), (Rule::A10, 9)]);
-    // Look-up by id gives the first that came.
-    assert_eq!(serde_json::to_value(assembled.snapshot.message("r")).unwrap(), tool("r", "b", "4"));
+    // Look-up by id gives the first in the list, as it does once the conversation was stored.
+    assert_eq!(serde_json::to_value(assembled.snapshot.message("r")).unwrap(), tool("r", "a", "3"));
+    let restored = assemble_with(builder().history(typed(&expected)), &[]);
+    assert_eq!(restored.snapshot.message("r"), assembled.snapshot.message("r"));
+}
+
+#[test]
+fn a10_a_result_that_is_placed_before_a_message_of_its_id_takes_nothing_from_it() {
+    let mut events = vec![call_start("c"), call_end("c")];
+    events.extend(text("x", "a"));
+    events.extend([thought_start("y"), thought_end("y"), activity("z", json!({"n": 1}))]);
+    events.extend([result("x", "c", json!("1")), result("y", "c", json!("2")), result("z", "c", json!("3"))]);
+    // What is of their kind is what they mean, whatever comes first.
+    events.extend([text_start("x"), delta("x", "b"), text_end("x")]);
+    events.extend([thought_start("y"), thought("y", "hm"), thought_end("y")]);
+    events.push(activity_patch("z", json!([{"op": "replace", "path": "/n", "value": 2}])));
+    let own = with(encrypted_value("message", "x"), json!({"encryptedValue": "sealed"}));
+    events.push(own);
+    let assembled = assemble_run(events);
+    let expected = [
+        caller("c", &[("c", "")]),
+        tool("x", "c", "1"),
+        tool("y", "c", "2"),
+        tool("z", "c", "3"),
+        with(assistant("x", "ab"), json!({"encryptedValue": "sealed"})),
+        reasoned("y", "hm"),
+        active("z", json!({"n": 2})),
+    ];
+    assert_eq!(assembled.messages(), expected);
+    for (at, id) in [(1, "x"), (2, "y"), (3, "z")] {
+        assert_eq!(assembled.snapshot.message(id), assembled.snapshot.messages().get(at), "the first in the list");
+    }
+    assert!(assembled.warned().iter().all(|(rule, _)| *rule == Rule::A10));
+
+    // A call finds the assistant message that its parent names (A3), not the result before it.
+    let mut events = vec![call_start("c"), call_end("c")];
+    events.extend(text("x", ""));
+    events.extend([
+        result("x", "c", json!("1")),
+        with(call_start("d"), json!({"parentMessageId": "x"})),
+        call_end("d"),
+    ]);
+    let assembled = assemble_run(events);
+    assert_eq!(assembled.ids(), ["c", "x", "x"]);
+    assert_eq!(assembled.snapshot.tool_call_message("d"), assembled.snapshot.messages().get(2));
 }
 
 #[test]
@@ -261,8 +304,9 @@ fn a10_results_under_one_id_are_told_apart_behind_new_keys() {
     events.extend([result("r", "b", json!("3")), result("r", "a", json!("4"))]);
     let assembled = assemble_run(events);
     assert_eq!(assembled.snapshot.messages().len(), 20_004);
-    assert_eq!(serde_json::to_value(assembled.snapshot.message("r")).unwrap(), tool("r", "b", "3"));
+    assert_eq!(serde_json::to_value(assembled.snapshot.message("r")).unwrap(), tool("r", "a", "4"));
     assert_eq!(assembled.messages()[1], tool("r", "a", "4"));
+    assert_eq!(assembled.messages().last(), Some(&tool("r", "b", "3")));
 }
 
 #[test]

@@ -12,7 +12,7 @@ const BITS: u32 = 4;
 const FAN_OUT: usize = 1 << BITS;
 
 /// Ids to values, copy on write: a clone is one pointer, and an insertion while clones are held
-/// copies one path. Entries are never removed; whoever drops messages builds a new index.
+/// copies one path. Nodes are not joined where entries are removed.
 ///
 /// A trie over the hashes, which are spread evenly: what is compared at each level is one digit, and
 /// within a leaf the whole.
@@ -126,6 +126,15 @@ impl<V: Clone> Index<V> {
         }
     }
 
+    pub(crate) fn remove(&mut self, id: &Id) {
+        // Looked up first, so that an absent id copies nothing.
+        if self.get(id).is_some() {
+            if let Some(entries) = self.leaf_mut(id.hash_value(), false) {
+                entries.retain(|entry| entry.id != *id);
+            }
+        }
+    }
+
     /// Sets the value of an id that has none, and says whether that is so; the first one stands.
     pub(crate) fn insert_first(&mut self, id: &Id, value: V) -> bool {
         let hash = id.hash_value();
@@ -205,6 +214,10 @@ mod tests {
                             *value += 1;
                             model.entry(text).and_modify(|value| *value += 1);
                         }
+                    }
+                    2 if random.below(2) == 0 => {
+                        index.remove(&id);
+                        model.remove(&text);
                     }
                     _ => {
                         assert_eq!(index.insert_first(&id, step), !model.contains_key(&text));

@@ -7,12 +7,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::tree::{Entries, Tree};
 
-/// Distance between the keys of entries that were pushed, or spread anew.
-const SPACING: u64 = 1 << 32;
+/// Distance between the keys of entries that were pushed, which are its multiples. What is inserted
+/// behind one of them has its keys in between.
+const SPACING: u64 = 1 << SPACING_BITS;
+const SPACING_BITS: u32 = 32;
 
 /// An insert takes this fraction of the gap it falls into, so that some 16 000 inserts fit when
 /// each follows the one before.
 const GAP_SHARE: u64 = 1024;
+
+/// A range of `2^n` keys has room for more as long as it holds fewer than this to the power of `n`:
+/// the wider, the emptier, so that ranges that were spread out stay roomy for a while.
+const CROWDED: f64 = 1.6;
 
 /// A sequence that is shared without copying: what a reader holds never changes.
 ///
@@ -33,12 +39,38 @@ pub struct List<T> {
 }
 
 /// Where [`List::insert_after`] put its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inserted {
     /// The key of the new value.
     pub(crate) key: u64,
-    /// Whether every other key has changed.
-    pub(crate) relabelled: bool,
+    /// Which others have a new key now.
+    pub(crate) moved: Moved,
+}
+
+/// Old keys, ascending, with the new ones. The order of the values stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved(Vec<(u64, u64)>);
+
+impl Moved {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The key of a value now.
+    pub(crate) fn now(&self, key: u64) -> u64 {
+        let place = self.0.binary_search_by_key(&key, |moved| moved.0).ok();
+        place.and_then(|place| self.0.get(place)).map_or(key, |moved| moved.1)
+    }
+
+    /// Old and new keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().copied()
+    }
+
+    /// The least and the greatest of the old keys.
+    pub(crate) fn ends(&self) -> Option<(u64, u64)> {
+        Some((self.0.first()?.0, self.0.last()?.0))
+    }
 }
 
 impl<T> List<T> {
@@ -122,9 +154,10 @@ impl<T: Clone> List<T> {
 
     /// The key of the value that is pushed next. O(log n).
     ///
-    /// The keys last for 2^32 pushes, which no memory holds.
+    /// The keys last for 2^32 pushes, which no memory holds; where values are removed as well, see
+    /// [`respread`](Self::respread).
     pub(crate) fn next_key(&self) -> u64 {
-        self.tree.last_key().unwrap_or(0).saturating_add(SPACING)
+        (self.tree.last_key().unwrap_or(0) & !(SPACING - 1)).saturating_add(SPACING)
     }
 
     /// Appends a value and returns its key. O(log n).
@@ -139,32 +172,76 @@ impl<T: Clone> List<T> {
         self.tree.insert(key, value);
     }
 
+    /// Removes the value of `key`. O(log n).
+    pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
+        self.tree.remove(key)
+    }
+
     /// Puts a value right behind that of `key`; behind `0` it becomes the first.
     ///
-    /// O(log n), or O(n) and a clone of each value when there is no key left between the two
-    /// neighbours: then all keys change. Some 16 000 inserts fit between two pushed values when
-    /// each follows the one before, but only four behind one and the same key.
+    /// O(log n), amortized: where there is no key left between the two neighbours, those around them
+    /// are spread out. Only values that were inserted move, never those that were pushed.
     pub(crate) fn insert_after(&mut self, key: u64, value: T) -> Inserted {
         let Some((next, _)) = self.tree.next_after(key) else {
-            return Inserted { key: self.push(value), relabelled: false };
+            return Inserted { key: self.push(value), moved: Moved::default() };
         };
-        let gap = next - key;
-        if gap > 1 {
-            let key = key + (gap / GAP_SHARE).max(1);
+        let (mut key, mut gap, mut moved) = (key, next - key, Moved::default());
+        if gap <= 1 {
+            moved = self.make_room(key);
+            key = moved.now(key);
+            gap = self.tree.next_after(key).map_or(SPACING, |(next, _)| next - key);
+        }
+        let key = key + (gap / GAP_SHARE).max(1);
+        self.tree.insert(key, value);
+        Inserted { key, moved }
+    }
+
+    /// Spreads the values around `key` evenly over the narrowest range that is not crowded.
+    ///
+    /// A range is spread out when its half has become crowded, which the spreading has left with room
+    /// for a constant part of what it holds: so each insert pays for a constant number of moves for
+    /// each of at most 32 widths.
+    fn make_room(&mut self, key: u64) -> Moved {
+        let mut most = 1.0;
+        for bits in 1..=SPACING_BITS {
+            most *= CROWDED;
+            let low = key >> bits << bits;
+            // What was pushed stays at the lower end of the widest range.
+            let mut last = if low % SPACING == 0 { low } else { low - 1 };
+            let mut keys = Vec::new();
+            while let Some((next, _)) = self.tree.next_after(last).filter(|(next, _)| next >> bits == low >> bits) {
+                keys.push(next);
+                last = next;
+                if keys.len() as f64 > most && bits < SPACING_BITS {
+                    break;
+                }
+            }
+            let step = (1 << bits) / (keys.len() as u64 + 1);
+            if bits == SPACING_BITS || (keys.len() as f64 + 1.0 <= most && step > 1) {
+                let new = (1..).map(|place: u64| low + place * step);
+                return self.rekey(Moved(keys.into_iter().zip(new).collect()));
+            }
+        }
+        Moved::default()
+    }
+
+    fn rekey(&mut self, moved: Moved) -> Moved {
+        let values: Vec<_> = moved.iter().filter_map(|(old, new)| Some((new, self.tree.remove(old)?))).collect();
+        for (key, value) in values {
             self.tree.insert(key, value);
-            return Inserted { key, relabelled: false };
         }
-        let mut values = Vec::with_capacity(self.len() + 1);
-        let mut new_key = SPACING;
-        let mut entries = self.tree.iter().peekable();
-        while let Some((_, before)) = entries.next_if(|entry| entry.0 <= key) {
-            values.push(before.clone());
-            new_key = new_key.saturating_add(SPACING);
+        moved
+    }
+
+    /// Gives all values new keys where the next ones to push are about to run out. O(n), once in 2^31
+    /// pushes.
+    pub(crate) fn respread(&mut self) -> Moved {
+        if self.next_key() < u64::MAX / 2 {
+            return Moved::default();
         }
-        values.push(value);
-        values.extend(entries.map(|(_, behind)| behind.clone()));
-        *self = values.into_iter().collect();
-        Inserted { key: new_key, relabelled: true }
+        let old: Vec<u64> = self.iter_keys().map(|(key, _)| key).collect();
+        *self = self.iter().cloned().collect();
+        Moved(old.into_iter().zip(self.iter_keys().map(|(key, _)| key)).collect())
     }
 }
 
@@ -335,13 +412,9 @@ mod tests {
                         };
                         let key = at.checked_sub(1).map_or(0, |before| model[before].0);
                         let inserted = list.insert_after(key, value);
+                        relabelled += usize::from(!inserted.moved.is_empty());
+                        model.iter_mut().for_each(|entry| entry.0 = inserted.moved.now(entry.0));
                         model.insert(at, (inserted.key, value));
-                        if inserted.relabelled {
-                            relabelled += 1;
-                            let keys = list.iter_keys().map(|(key, _)| key);
-                            model.iter_mut().zip(keys).for_each(|(entry, key)| entry.0 = key);
-                            assert_eq!(model[at].0, inserted.key);
-                        }
                         run = Some(at + 1);
                     }
                 }
@@ -365,7 +438,7 @@ mod tests {
     #[test]
     fn an_insert_without_a_successor_is_a_push() {
         let mut list = List::new();
-        let pushed = |key| Inserted { key, relabelled: false };
+        let pushed = |key| Inserted { key, moved: Moved::default() };
         assert_eq!(list.insert_after(0, 'a'), pushed(1 << 32));
         assert_eq!(list.push('b'), 2 << 32);
         assert_eq!(list.insert_after(2 << 32, 'c'), pushed(3 << 32));
@@ -373,27 +446,62 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_inserts_seldom_relabels() {
-        let mut list: List<u64> = (0..3).collect();
-        let mut key = list.iter_keys().next().unwrap().0;
-        let mut inserts = 0;
-        loop {
-            let gap = list.next_after(key).unwrap().0 - key;
-            let inserted = list.insert_after(key, 100 + inserts);
-            inserts += 1;
+    fn a_push_after_inserts_begins_a_row_of_its_own() {
+        let mut list: List<char> = ['a', 'b'].into_iter().collect();
+        list.insert_after(1 << 32, 'i');
+        list.remove(2 << 32);
+        assert_eq!(list.push('c'), 2 << 32);
+        assert!(list.iter().eq(&['a', 'i', 'c']));
+    }
+
+    /// Inserts as `at` says, between many that were pushed; how many moved.
+    fn moves(inserts: usize, mut at: impl FnMut(&List<usize>, u64) -> u64) -> usize {
+        const AROUND: usize = 1000;
+        let mut list: List<usize> = (0..2 * AROUND).collect();
+        let pushed: Vec<u64> = list.iter_keys().map(|(key, _)| key).collect();
+        let mut key = pushed[AROUND];
+        let mut moved = 0;
+        for value in 0..inserts {
+            let after = at(&list, key);
+            let rank = list.rank(after).unwrap();
+            let inserted = list.insert_after(after, value);
+            moved += inserted.moved.iter().count();
+            assert!(inserted.moved.iter().all(|(old, _)| old % SPACING != 0), "what was pushed stays");
+            assert_eq!(list.get(rank + 1), Some(&value));
+            assert!(list.get_key(inserted.key) == Some(&value) && list.rank(inserted.key) == Some(rank + 1));
             key = inserted.key;
-            assert_eq!(inserted.relabelled, gap == 1);
-            if inserted.relabelled {
-                break;
-            }
         }
-        assert!(inserts > 16_000, "{inserts}");
-        let says = std::iter::once(0).chain((0..inserts).map(|at| 100 + at)).chain([1, 2]);
-        assert!(list.iter().copied().eq(says));
-        let keys = list.iter_keys().map(|(key, _)| key);
-        assert!(keys.eq((1..=inserts + 3).map(|place| place << 32)));
-        assert_eq!(list.rank(key), Some(usize::try_from(inserts).unwrap()));
-        assert_eq!(list.push(9), (inserts + 4) << 32);
+        assert_eq!(list.len(), 2 * AROUND + inserts);
+        assert!(pushed.iter().all(|key| list.get_key(*key).is_some()));
+        moved
+    }
+
+    #[test]
+    fn inserts_move_few_others_wherever_they_go() {
+        let head = 1001 * SPACING;
+        let one_after_the_other = moves(16_000, |_, last| last);
+        assert_eq!(one_after_the_other, 0);
+        let each_before_the_last = moves(20_000, |_, _| head);
+        let before_and_after = moves(20_000, |list, last| {
+            let at = list.rank(last).unwrap();
+            if list.len() % 2 == 0 { last } else { list.nth(at.saturating_sub(1).max(1000)).unwrap().0 }
+        });
+        let mut random = Random(7);
+        let anywhere = moves(20_000, |list, _| list.nth(1000 + random.index(list.len() - 1999)).unwrap().0);
+        for moved in [each_before_the_last, before_and_after, anywhere] {
+            assert!(moved < 20_000 * 40, "{each_before_the_last}, {before_and_after}, {anywhere}");
+        }
+    }
+
+    #[test]
+    fn keys_are_spread_anew_before_they_run_out() {
+        let mut list: List<u8> = (0..5).collect();
+        assert!(list.respread().is_empty());
+        list.push_at(u64::MAX / 2 + 7, 9);
+        let moved = list.respread();
+        assert_eq!((moved.now(3 << 32), moved.now(u64::MAX / 2 + 7)), (3 << 32, 6 << 32));
+        assert!(list.iter().eq(&[0, 1, 2, 3, 4, 9]));
+        assert_eq!(list.push(10), 7 << 32);
     }
 
     #[test]

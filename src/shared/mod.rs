@@ -2,7 +2,7 @@
 
 mod document;
 pub(crate) mod index;
-mod list;
+pub(crate) mod list;
 mod seq;
 mod text;
 pub(crate) mod tree;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Entry, Inner};
+use crate::shared::list::Moved;
 
 /// The messages that grow at the moment, each of which a delta reaches without a walk down the list
 /// and without a look at a reference count. Their slots in the list are empty.
@@ -156,11 +157,11 @@ impl Inner {
         }
     }
 
-    /// Follows messages to new keys, in ascending order of the old ones as of the new.
-    pub(crate) fn rekey(&mut self, new: impl Fn(u64) -> u64) {
-        self.growing.last = new(self.growing.last);
+    /// Follows messages to new keys.
+    pub(crate) fn rekey(&mut self, moved: &Moved) {
+        self.growing.last = moved.now(self.growing.last);
         for (key, _) in &mut self.growing.entries {
-            *key = new(*key);
+            *key = moved.now(*key);
         }
     }
 }

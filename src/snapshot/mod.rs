@@ -17,6 +17,7 @@ use crate::warning::Warning;
 
 mod changed;
 mod growing;
+mod next;
 pub(crate) mod run;
 
 use growing::Growing;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::error::SubjectKind;
 use crate::event::{Interrupt, SubagentFinishedOutcome, TokenUsage};
 use crate::id::{Id, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
+use crate::run_input::ResumeEntry;
 use crate::shared::List;
 use crate::shared::tree::Tree;
 
@@ -22,6 +23,9 @@ pub struct Run {
     pub parent_run_id: Option<RunId>,
     /// The protocol version that its producer declared.
     pub protocol_version: Option<Arc<str>>,
+    /// The answers that it was given to earlier interrupts; absent where its RUN_STARTED does not repeat
+    /// any.
+    pub resume: Option<Arc<[ResumeEntry]>>,
     /// How it ended, or that it has not.
     pub outcome: RunOutcome,
     /// What it gave back.
@@ -44,7 +48,7 @@ pub enum RunOutcome {
         /// The tool calls that wait for an answer of the application's (rule R9).
         pending_tool_call_ids: Arc<[ToolCallId]>,
     },
-    /// It waits for answers: [`Run::resume`] takes them.
+    /// It waits for answers: [`Snapshot::resume`](super::Snapshot::resume) takes them.
     Interrupt {
         /// What it waits for.
         interrupts: Arc<[Interrupt]>,
@@ -90,6 +94,7 @@ impl Run {
             run_id,
             parent_run_id: None,
             protocol_version: None,
+            resume: None,
             outcome: RunOutcome::Running,
             result: None,
             usage: None,

@@ -25,7 +25,7 @@ pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 
 #[derive(Clone, Debug)]
 struct Held {
-    /// When it came, by which look-ups choose.
+    /// When it came, by which it is known wherever it stands.
     came: u64,
     message: Value,
 }
@@ -94,23 +94,27 @@ impl Model {
         self.add(self.held.len(), message)
     }
 
-    /// The messages of an id, by when they came.
+    /// The messages of an id, in order.
     fn all(&self, id: &str) -> Vec<&Held> {
-        let mut all: Vec<&Held> = self.held.iter().filter(|held| text(&held.message, "id") == id).collect();
-        all.sort_by_key(|held| held.came);
-        all
+        self.held.iter().filter(|held| text(&held.message, "id") == id).collect()
     }
 
     fn first(&self, id: &str) -> Option<&Held> {
         self.all(id).into_iter().next()
     }
 
-    /// What text, or reasoning, under this id belongs to.
+    /// What text, or reasoning, under this id belongs to: a result only where it comes first and no other
+    /// has text.
     fn target(&self, class: Class, id: &str) -> Option<u64> {
         let all = self.all(id);
+        let own = all.iter().find(|held| class_of(&held.message) == class && held.message["role"] != "tool");
         let first = all.first().filter(|held| class_of(&held.message) == class);
-        let other = all.iter().find(|held| class_of(&held.message) == class && text(&held.message, "role") != "tool");
-        first.or(other).map(|held| held.came)
+        own.or(first).map(|held| held.came)
+    }
+
+    /// The first activity with this id.
+    fn activity_of(&self, id: &str) -> Option<&Held> {
+        self.all(id).into_iter().find(|held| class_of(&held.message) == Class::Activity)
     }
 
     fn call(&self, id: &str) -> Option<u64> {
@@ -172,7 +176,7 @@ impl Model {
                 None => self.warned.push((Rule::A6, 0)),
             },
             "ACTIVITY_SNAPSHOT" => self.activity(event),
-            "ACTIVITY_DELTA" => match self.first(id).filter(|held| class_of(&held.message) == Class::Activity) {
+            "ACTIVITY_DELTA" => match self.activity_of(id) {
                 Some(held) => {
                     let (came, content) = (held.came, patched(&held.message["content"], &event["patch"]));
                     match content {
@@ -315,7 +319,7 @@ impl Model {
             json!({"id": id, "role": "activity", "activityType": event["activityType"], "content": event["content"]});
         let mut message = owned(message, event);
         let replaces = event["replace"] != false;
-        let Some(held) = self.first(id) else {
+        let Some(held) = self.activity_of(id).or_else(|| self.first(id)) else {
             merge(&mut message, event);
             self.push(message);
             return;
@@ -334,8 +338,9 @@ impl Model {
         }
         merge(self.at(came), event);
         if class != Class::Activity {
-            for open in self.open.iter_mut().filter(|open| open.target == Some(came)) {
-                open.target = None;
+            let into_it = |open: &&mut Open| open.target == Some(came);
+            let lost = self.open.iter_mut().filter(into_it).map(|open| open.target = None).count();
+            if lost > 0 {
                 self.warned.push((Rule::A4, 0));
             }
         }
@@ -383,13 +388,14 @@ impl Model {
         for message in result {
             self.push(message);
         }
+        // One warning for each message, however many items stream into it.
+        let mut lost = std::collections::BTreeSet::new();
         for at in 0..self.open.len() {
             let found = self.find(&self.open[at]);
-            if self.open[at].target.is_some() && found.is_none() {
-                self.warned.push((Rule::A11, 0));
-            }
+            lost.extend(self.open[at].target.filter(|_| found.is_none()));
             self.open[at].target = found;
         }
+        self.warned.extend(lost.iter().map(|_| (Rule::A11, 0)));
     }
 }
 

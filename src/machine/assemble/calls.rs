@@ -1,29 +1,27 @@
 //! Tool calls and their results (rules A3, A9, A10).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::reconcile::rebuild_indices;
-use super::{Assembler, OpenCall, Twin, Warnings, append, excerpt, merge_metadata, one_message, push};
+use super::places::Kind;
+use super::{Assembler, OpenCall, Warnings, excerpt, merge_metadata, one_message};
 use crate::error::SubjectKind;
 use crate::event::{Metadata, ToolCallResultEvent, ToolCallStartEvent};
 use crate::id::{MessageId, ToolCallId};
 use crate::message::{AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage};
 use crate::rule::Rule;
+use crate::shared::list::Inserted;
 use crate::snapshot::{CallPlace, Change, Entry, ItemStatus, MessageChange, Text};
 
 impl Assembler {
     pub(super) fn start_call(&mut self, event: &ToolCallStartEvent, since: u64) -> Change {
         let id = &event.tool_call_id;
-        if self.live.started_set.insert(id.id().clone(), ()).is_none() {
-            self.live.started.push(id.clone());
-        }
         let place = match self.call_place(id) {
             Some(place) => place,
             None => self.add_call(event),
         };
         let owner = event.subagent_run_id.as_ref().or(self.owner_at(Some(place.message))).cloned();
         let seq = self.open_item(SubjectKind::ToolCall, id.id(), owner.as_ref(), since);
+        self.live.made.entry(id.id().clone()).or_default().started.get_or_insert(seq);
         self.live.calls.insert(id.id().clone(), OpenCall { target: Some((place.message, place.call)), seq });
         self.set_call_status(id, ItemStatus::Streaming);
         if let Some(call) = self.call_mut(place.message, place.call) {
@@ -44,12 +42,12 @@ impl Assembler {
             Some(parent) if held.is_some() || self.held(parent).is_none() => parent.clone(),
             _ => own(),
         };
-        let inner = self.inner();
         let message = held.unwrap_or_else(|| {
-            let mut message = AssistantMessage::new(id);
+            let mut message = AssistantMessage::new(id.clone());
             message.subagent_run_id = event.subagent_run_id.clone();
-            append(inner, message.into(), ItemStatus::Complete)
+            self.append(message.into(), ItemStatus::Complete)
         });
+        let inner = self.inner();
         let mut key = 0;
         if let Some(entry) = inner.entry_mut(message) {
             if let Message::Assistant(message) = &mut entry.message {
@@ -59,11 +57,7 @@ impl Assembler {
         let place = CallPlace { message, call: key, status: ItemStatus::Streaming };
         Arc::make_mut(&mut inner.rest).calls.insert(event.tool_call_id.id().clone(), place);
         if held.is_none() {
-            let id = self.snapshot.0.entry(message).map(|entry| entry.message.id().id().clone());
-            self.remember_twin(message);
-            if let Some(id) = id {
-                self.adopt(&id);
-            }
+            self.adopt(id.id());
         }
         place
     }
@@ -128,19 +122,11 @@ impl Assembler {
 
     /// A result is a message behind the one that holds its call (rules S9, A10).
     pub(super) fn add_result(&mut self, event: &ToolCallResultEvent, warnings: &mut Warnings) -> Change {
-        self.live.answered.insert(event.tool_call_id.id().clone(), ());
+        self.live.made.entry(event.tool_call_id.id().clone()).or_default().answered = true;
         let mut message = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
         message.subagent_run_id = event.subagent_run_id.clone();
         message.metadata = event.base.metadata.clone();
-        let first = self.snapshot.0.rest.index.get(event.message_id.id()).copied();
-        let same = match self.held(&event.message_id) {
-            Some(Message::Tool(held)) if held.tool_call_id == event.tool_call_id => first,
-            Some(_) => {
-                let twin = Twin::Result(event.message_id.id().clone(), event.tool_call_id.id().clone());
-                self.live.twins.get(&twin).copied()
-            }
-            None => None,
-        };
+        let same = self.held_as(&event.message_id, Kind::Result(event.tool_call_id.id().clone()));
         if let Some(key) = same {
             warnings.add(
                 Rule::A10,
@@ -158,7 +144,7 @@ impl Assembler {
             });
             return one_message(changed.then_some(key));
         }
-        if first.is_some() {
+        if self.held(&event.message_id).is_some() {
             warnings.add(
                 Rule::A10,
                 "/messageId",
@@ -168,21 +154,18 @@ impl Assembler {
                 ),
             );
         }
-        let behind = self.call_place(&event.tool_call_id).map(|place| place.message);
-        let key = match behind {
+        let caller = self.call_place(&event.tool_call_id).map(|place| place.message);
+        let key = match caller {
             Some(caller) => self.insert_result(caller, message),
-            None => push(self.inner(), message.into(), ItemStatus::Complete),
+            None => self.append(message.into(), ItemStatus::Complete),
         };
-        self.rest().index.insert_first(event.message_id.id(), key);
-        self.remember_twin(key);
         self.adopt(event.message_id.id());
         Change { messages: MessageChange::one(key), ..Change::default() }
     }
 
-    fn insert_result(&mut self, caller: u64, message: ToolMessage) -> u64 {
-        let start = self.live.last_result.get(&caller).copied().unwrap_or(caller);
-        let inner = self.inner();
-        let mut after = start;
+    fn insert_result(&mut self, mut caller: u64, message: ToolMessage) -> u64 {
+        let inner = Arc::make_mut(&mut self.snapshot.0);
+        let mut after = self.live.last_result.get(&caller).copied().unwrap_or(caller);
         while let Some((key, _)) = inner.messages.next_after(after) {
             // By its key, for it may have been taken out of the list.
             if !inner.entry(key).is_some_and(|entry| matches!(entry.message, Message::Tool(_))) {
@@ -191,45 +174,13 @@ impl Assembler {
             after = key;
         }
         let entry = Arc::new(Entry { message: message.into(), status: ItemStatus::Complete });
-        let tight = inner.messages.next_after(after).is_some_and(|(next, _)| next - after <= 1);
-        let before: Vec<u64> =
-            if tight { inner.messages.iter_keys().map(|(key, _)| key).collect() } else { Vec::new() };
-        let inserted = inner.messages.insert_after(after, Some(entry));
-        let mut caller = caller;
-        if inserted.relabelled {
-            let now = inner.messages.iter_keys().map(|(key, _)| key).filter(|key| *key != inserted.key);
-            let moved: HashMap<u64, u64> = before.into_iter().zip(now).collect();
-            caller = moved.get(&caller).copied().unwrap_or(caller);
+        let Inserted { key, moved } = inner.messages.insert_after(after, Some(entry));
+        if !moved.is_empty() {
             self.rekey(&moved);
+            caller = moved.now(caller);
         }
-        self.live.last_result.insert(caller, inserted.key);
-        inserted.key
-    }
-
-    /// Follows the messages to new keys.
-    fn rekey(&mut self, moved: &HashMap<u64, u64>) {
-        let new = |key: u64| moved.get(&key).copied().unwrap_or(key);
-        let live = &mut self.live;
-        for (_, open) in live.text.iter_mut().chain(live.reasoning.iter_mut()) {
-            open.target = open.target.map(new);
-        }
-        for (_, open) in live.calls.iter_mut() {
-            open.target = open.target.map(|(message, call)| (new(message), call));
-        }
-        for key in live.twins.values_mut() {
-            *key = new(*key);
-        }
-        let last_result = std::mem::take(&mut live.last_result);
-        live.last_result = last_result.into_iter().map(|(caller, last)| (new(caller), new(last))).collect();
-        let inner = Arc::make_mut(&mut self.snapshot.0);
-        inner.rekey(new);
-        // The same message as before is found by an id, whichever comes first now.
-        let rest = Arc::make_mut(&mut inner.rest);
-        let (index, calls) = (rest.index.clone(), rest.calls.clone());
-        rebuild_indices(
-            inner,
-            |id, key| index.get(id).map_or(key, |key| new(*key)),
-            |id, place| calls.get(id).map_or(place, |old| CallPlace { message: new(old.message), ..*old }),
-        );
+        self.live.last_result.insert(caller, key);
+        self.note(key);
+        key
     }
 }

@@ -1,6 +1,7 @@
 //! Documents that patches change: activities and the state (rules A4 to A7).
 
-use super::{Assembler, Warnings, append, excerpt, merge_metadata, one_message};
+use super::places::{Class, Kind};
+use super::{Assembler, Warnings, excerpt, merge_metadata, one_message};
 use crate::error::{Error, Limit, LimitExceeded};
 use crate::event::{ActivityDeltaEvent, ActivitySnapshotEvent, JsonPatch};
 use crate::machine::patch::{self, Room};
@@ -46,7 +47,7 @@ impl Assembler {
     }
 
     /// Notes that the content of an activity takes so much now.
-    fn resize_activity(&mut self, before: usize, after: usize) {
+    pub(super) fn resize_activity(&mut self, before: usize, after: usize) {
         if before != after {
             let rest = self.rest();
             rest.activity_bytes = rest.activity_bytes.saturating_sub(before).saturating_add(after);
@@ -59,7 +60,8 @@ impl Assembler {
         warnings: &mut Warnings,
     ) -> Result<Change, Error> {
         let replace = event.replace.unwrap_or(true);
-        let held = self.snapshot.0.rest.index.get(event.message_id.id()).copied();
+        let first = self.snapshot.0.rest.index.get(event.message_id.id()).copied();
+        let held = self.held_as(&event.message_id, Kind::Activity).or(first);
         let held_bytes =
             held.and_then(|key| self.snapshot.0.entry(key)).map_or(0, |entry| entry.message.document_bytes());
         if replace || held.is_none() {
@@ -72,7 +74,7 @@ impl Assembler {
         message.subagent_run_id = event.subagent_run_id.clone();
         message.metadata = event.base.metadata.clone();
         let Some(key) = held else {
-            let key = append(self.inner(), message.into(), ItemStatus::Complete);
+            let key = self.append(message.into(), ItemStatus::Complete);
             return Ok(one_message(Some(key)));
         };
         let Some(entry) = self.entry_mut(key) else { return Ok(Change::default()) };
@@ -89,8 +91,11 @@ impl Assembler {
             }
         } else if replace {
             changed = true;
-            let displaced = std::mem::replace(&mut entry.message, message.into());
+            let message = Message::from(message);
+            let displaced = std::mem::replace(&mut entry.message, message.clone());
             entry.status = ItemStatus::Complete;
+            self.live.places.replace(&displaced, &message, key);
+            self.live.places.add(Class::Activity, key);
             self.displace(key, &displaced, warnings);
             self.resize_activity(0, event.content.bytes());
         }
@@ -101,22 +106,19 @@ impl Assembler {
     fn displace(&mut self, key: u64, displaced: &Message, warnings: &mut Warnings) {
         let live = &mut self.live;
         let id = displaced.id().id();
+        let mut lost = 0;
         for open in [live.text.get_mut(id), live.reasoning.get_mut(id)].into_iter().flatten() {
-            if open.target == Some(key) {
-                open.target = None;
-                let id = excerpt(id.as_str());
-                let message = format!("the activity takes the place of {id:?}, which is streaming");
-                warnings.add(Rule::A4, "/messageId", message);
-            }
+            lost += usize::from(open.target.take_if(|target| *target == key).is_some());
         }
         for call in displaced.tool_calls() {
-            let Some(open) = live.calls.get_mut(call.id.id()) else { continue };
-            if open.target.is_some_and(|(message, _)| message == key) {
-                open.target = None;
-                let id = excerpt(call.id.as_str());
-                let message = format!("the activity takes the place of the message of the open tool call {id:?}");
-                warnings.add(Rule::A4, "/messageId", message);
-            }
+            let open = live.calls.get_mut(call.id.id());
+            let target = open.and_then(|open| open.target.take_if(|(message, _)| *message == key));
+            lost += usize::from(target.is_some());
+        }
+        if lost > 0 {
+            let id = excerpt(id.as_str());
+            let message = format!("the activity takes the place of {id:?}, into which {lost} open items stream");
+            warnings.add(Rule::A4, "/messageId", message);
         }
         live.last_result.remove(&key);
         if let Message::Tool(_) = displaced {
@@ -134,9 +136,8 @@ impl Assembler {
 
     pub(super) fn patch_activity(&mut self, event: &ActivityDeltaEvent, warnings: &mut Warnings) -> Change {
         let id = excerpt(event.message_id.as_str());
-        let key = self.snapshot.0.rest.index.get(event.message_id.id()).copied();
-        let Some((key, Message::Activity(_))) = key.zip(self.held(&event.message_id)) else {
-            let found = if key.is_some() { "is no activity message" } else { "is not held" };
+        let Some(key) = self.held_as(&event.message_id, Kind::Activity) else {
+            let found = if self.held(&event.message_id).is_some() { "is no activity message" } else { "is not held" };
             warnings.add(Rule::A5, "/messageId", format!("skipped a delta: {id:?} {found}"));
             return Change::default();
         };

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    Assembler, Class, OpenMessage, Twin, Warnings, append, class_of, excerpt, latest_run, merge_metadata,
-    one_message, push_text,
+    Assembler, Class, OpenMessage, Warnings, class_of, excerpt, latest_run, merge_metadata, one_message, push_text,
 };
 use crate::error::SubjectKind;
 use crate::event::{
     Metadata, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, ReasoningMessageContentEvent,
     ReasoningMessageStartEvent, TextMessageContentEvent, TextMessageRole, TextMessageStartEvent,
 };
-use crate::id::{Id, MessageId, SubagentRunId, ToolCallId};
+use crate::id::{MessageId, SubagentRunId, ToolCallId};
 use crate::message::{
     AssistantMessage, Content, DeveloperMessage, Message, ReasoningMessage, SystemMessage, UserMessage,
 };
@@ -43,6 +42,7 @@ impl Assembler {
         if !rest.index.insert_first(id, key) {
             return None;
         }
+        live.places.add(Class::Text, key);
         let item = OpenItem { kind: SubjectKind::TextMessage, id: id.clone(), owner: owner.clone(), since };
         let seq = live.open_item(rest, item);
         let mut message = new_text_message(event);
@@ -90,9 +90,7 @@ impl Assembler {
                     };
                     warnings.add(Rule::A12, "/messageId", format!("{:?} {becomes}", excerpt(id.as_str())));
                 }
-                let key = append(self.inner(), new(), ItemStatus::Streaming);
-                self.remember_twin(key);
-                Some(key)
+                Some(self.append(new(), ItemStatus::Streaming))
             }
         };
         let target = held.or(created);
@@ -134,66 +132,6 @@ impl Assembler {
         }
         inner.settle(key);
         Change { messages: MessageChange::one(key), run: true, ..Change::default() }
-    }
-
-    /// The first message with this id.
-    pub(super) fn held(&self, id: &MessageId) -> Option<&Message> {
-        let inner = &self.snapshot.0;
-        inner.entry(*inner.rest.index.get(id.id())?).map(|entry| &entry.message)
-    }
-
-    /// The message that text under this id belongs to.
-    pub(super) fn held_text(&self, id: &MessageId) -> Option<u64> {
-        self.held_as(id, Class::Text).or_else(|| self.live.twins.get(&Twin::Text(id.id().clone())).copied())
-    }
-
-    /// The assistant message that this id names.
-    pub(super) fn held_assistant(&self, id: &MessageId) -> Option<u64> {
-        let key = self.held_text(id)?;
-        matches!(self.snapshot.0.entry(key)?.message, Message::Assistant(_)).then_some(key)
-    }
-
-    /// The message that reasoning under this id belongs to.
-    pub(super) fn held_reasoning(&self, id: &MessageId) -> Option<u64> {
-        self.held_as(id, Class::Reasoning).or_else(|| self.live.twins.get(&Twin::Reasoning(id.id().clone())).copied())
-    }
-
-    fn held_as(&self, id: &MessageId, class: Class) -> Option<u64> {
-        let inner = &self.snapshot.0;
-        let key = *inner.rest.index.get(id.id())?;
-        (class_of(&inner.entry(key)?.message) == class).then_some(key)
-    }
-
-    /// Remembers a message whose id another one is found by, so that it is found by its kind all
-    /// the same (rules A10, A12).
-    pub(super) fn remember_twin(&mut self, key: u64) {
-        let inner = &self.snapshot.0;
-        let Some(message) = inner.entry(key).map(|entry| &entry.message) else { return };
-        let id = message.id().id();
-        if inner.rest.index.get(id) == Some(&key) {
-            return;
-        }
-        let twin = match message {
-            Message::Tool(message) => Twin::Result(id.clone(), message.tool_call_id.id().clone()),
-            Message::Reasoning(_) => Twin::Reasoning(id.clone()),
-            Message::Activity(_) => return,
-            Message::Developer(_) | Message::System(_) | Message::Assistant(_) | Message::User(_) => {
-                Twin::Text(id.clone())
-            }
-        };
-        self.live.twins.entry(twin).or_insert(key);
-    }
-
-    /// Text that streams without a place takes the first message that comes under its id (A4, A11).
-    pub(super) fn adopt(&mut self, id: &Id) {
-        let Some(OpenMessage { target: None, .. }) = self.live.text.get(id) else { return };
-        let Some(key) = self.held_text(&MessageId::from_id(id.clone())) else { return };
-        if let Some(open) = self.live.text.get_mut(id) {
-            open.target = Some(key);
-        }
-        if let Some(entry) = self.entry_mut(key) {
-            entry.status = ItemStatus::Streaming;
-        }
     }
 
     pub(super) fn encrypt(&mut self, event: &ReasoningEncryptedValueEvent, warnings: &mut Warnings) -> Change {

@@ -9,24 +9,26 @@ use super::{Cut, Machine, Push};
 use crate::error::{Error, SubjectKind};
 use crate::event::fast::TextContent;
 use crate::event::{Event, Metadata, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome};
-use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
+use crate::id::{Id, IdMap, MessageId, SubagentRunId};
 use crate::item::{Counter, Indexed, Item, Place};
 use crate::limits::Limits;
-use crate::message::{AssistantMessage, Message};
+use crate::message::Message;
 use crate::rule::Rule;
 use crate::shared::Document;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, SubagentStatus};
-use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange, Rest, Snapshot, Update};
+use crate::snapshot::{Change, Entry, Inner, ItemStatus, MessageChange, Rest, Snapshot, Update};
 use crate::warning::Warning;
 
 mod calls;
 mod documents;
 mod latest;
 mod messages;
+mod places;
 mod reconcile;
 mod runs;
 
 use latest::LatestMap;
+use places::{Class, Places, class_of};
 
 /// Assembles the conversation from verified events.
 ///
@@ -57,12 +59,9 @@ struct Live {
     reasoning: LatestMap<OpenMessage>,
     calls: LatestMap<OpenCall>,
     brackets: HashMap<(SubjectKind, Id, Option<SubagentRunId>), u64>,
-    /// The calls that the run started, in order, and those among them that were answered.
-    started: Vec<ToolCallId>,
-    started_set: IdMap<Id, ()>,
-    answered: IdMap<Id, ()>,
-    /// Messages that share their id with an earlier one (rules A10, A12).
-    twins: HashMap<Twin, u64>,
+    /// The calls that the run started or answered (rule R9).
+    made: IdMap<Id, Made>,
+    places: Places,
     /// By assistant message: how far the tool messages behind it are known to reach, so that the
     /// next result is placed at once. Everything between the two is a tool message.
     last_result: BTreeMap<u64, u64>,
@@ -89,9 +88,7 @@ impl Live {
         self.reasoning.clear();
         self.calls.clear();
         self.brackets.clear();
-        self.started.clear();
-        self.started_set.clear();
-        self.answered.clear();
+        self.made.clear();
     }
 }
 
@@ -103,33 +100,18 @@ struct OpenMessage {
     hint: usize,
 }
 
+/// A tool call in the tally of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Made {
+    /// The number of its opening, if the run started it.
+    started: Option<u64>,
+    answered: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct OpenCall {
     target: Option<(u64, u64)>,
     seq: u64,
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum Twin {
-    Text(Id),
-    Reasoning(Id),
-    Result(Id, Id),
-}
-
-/// The class of a message, by which ids are told apart (rule A12).
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Text,
-    Reasoning,
-    Activity,
-}
-
-fn class_of(message: &Message) -> Class {
-    match message {
-        Message::Reasoning(_) => Class::Reasoning,
-        Message::Activity(_) => Class::Activity,
-        _ => Class::Text,
-    }
 }
 
 /// The event that is applied, and what there is to say of it.
@@ -169,8 +151,7 @@ impl Assembler {
     pub fn with_history(messages: impl IntoIterator<Item = Message>, state: Option<Document>) -> Self {
         let mut assembler = Self::new();
         for message in messages {
-            let key = append(assembler.inner(), message, ItemStatus::Complete);
-            assembler.remember_twin(key);
+            assembler.append(message, ItemStatus::Complete);
         }
         if let Some(state) = state {
             assembler.rest().state = state;
@@ -421,30 +402,6 @@ fn merge_metadata(held: &mut Option<Metadata>, new: Option<&Metadata>) -> bool {
     }
 }
 
-/// Puts a message at the end and into the indices.
-fn append(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
-    let id = message.id().id().clone();
-    let calls: Vec<(Id, u64)> = match &message {
-        Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. }) => {
-            calls.iter_keys().map(|(key, call)| (call.id.id().clone(), key)).collect()
-        }
-        _ => Vec::new(),
-    };
-    let bytes = message.document_bytes();
-    let key = push(inner, message, status);
-    let rest = Arc::make_mut(&mut inner.rest);
-    rest.activity_bytes = rest.activity_bytes.saturating_add(bytes);
-    rest.index.insert_first(&id, key);
-    for (id, call) in calls {
-        rest.calls.insert_first(&id, CallPlace { message: key, call, status: ItemStatus::Complete });
-    }
-    key
-}
-
 fn latest_run(rest: &mut Rest) -> Option<&mut Run> {
     rest.runs.last_mut().map(Arc::make_mut)
-}
-
-fn push(inner: &mut Inner, message: Message, status: ItemStatus) -> u64 {
-    inner.messages.push(Some(Arc::new(Entry { message, status })))
 }

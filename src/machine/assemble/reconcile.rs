@@ -1,18 +1,40 @@
-//! The whole conversation at once, by `MESSAGES_SNAPSHOT` (rules A10, A11).
+//! The whole conversation at once, by `MESSAGES_SNAPSHOT` (rules A2, A10, A11).
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Assembler, Class, OpenMessage, Warnings, class_of, excerpt, push};
+use super::places::{Class, class_of};
+use super::{Assembler, OpenMessage, Warnings, excerpt};
 use crate::error::Error;
 use crate::id::{Id, MessageId, ToolCallId};
-use crate::message::{AssistantMessage, Message, ToolCall};
+use crate::message::Message;
 use crate::rule::Rule;
 use crate::shared::index::Index;
-use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange};
+use crate::snapshot::{Change, ItemStatus, MessageChange};
+
+/// What a snapshot says anew or drops, by id.
+#[derive(Default)]
+struct Touched {
+    messages: Vec<Id>,
+    calls: Vec<Id>,
+}
+
+impl Touched {
+    fn add(&mut self, message: &Message) {
+        self.messages.push(message.id().id().clone());
+        self.calls.extend(message.tool_calls().map(|call| call.id.id().clone()));
+    }
+}
+
+/// What streamed into one message that a snapshot drops.
+struct Lost {
+    seq: u64,
+    what: String,
+    others: usize,
+}
 
 impl Assembler {
-    /// Reconciles what is held with a `MESSAGES_SNAPSHOT` (rule A2).
+    /// Reconciles what is held with a `MESSAGES_SNAPSHOT` (rule A2). Costs the messages of the snapshot
+    /// and those that it drops; what stays as it was is not looked at, and keeps its place.
     ///
     /// # Errors
     /// Where the activities of the snapshot take more than documents may.
@@ -21,193 +43,155 @@ impl Assembler {
         // Where it has none of them, those that are held stay.
         let brought = snapshot.iter().fold(0, brought);
         self.check_room(self.snapshot.state().bytes(), brought, warnings.place.index)?;
-        if self.is_restated(snapshot) {
-            return Ok(Change::default());
-        }
-        let mut wanted: Vec<&Message> = Vec::with_capacity(snapshot.len());
-        let mut places: HashMap<&MessageId, usize> = HashMap::with_capacity(snapshot.len());
-        for (at, message) in snapshot.iter().enumerate() {
-            match places.get(message.id()).and_then(|place| wanted.get_mut(*place)) {
-                Some(first) => {
-                    *first = message;
-                    let id = excerpt(message.id().as_str());
-                    warnings.add(
-                        Rule::A10,
-                        &format!("/messages/{at}/id"),
-                        format!("{id:?} is in the snapshot before: the last copy counts"),
-                    );
-                }
-                None => {
-                    places.insert(message.id(), wanted.len());
-                    wanted.push(message);
-                }
-            }
-        }
-        let has = |class| wanted.iter().any(|message| class_of(message) == class);
-        let (has_activity, has_reasoning) = (has(Class::Activity), has(Class::Reasoning));
-
-        let inner = Arc::make_mut(&mut self.snapshot.0);
+        let wanted = last_copies(snapshot, warnings);
+        let inner = self.inner();
         inner.settle_all();
-        let old = std::mem::take(&mut inner.messages);
-        // Where several held messages share an id, the copy takes the place of the one of its
-        // class, else of the first.
-        let mut chosen: HashMap<&MessageId, u64> = HashMap::with_capacity(places.len());
-        // All of them: nothing is taken out of the list at this moment.
-        let held = || old.iter_keys().filter_map(|(key, entry)| entry.as_ref().map(|entry| (key, entry)));
-        for (key, entry) in held() {
-            let Some((id, place)) = places.get_key_value(entry.message.id()) else { continue };
-            let copy_class = wanted.get(*place).map(|copy| class_of(copy));
-            let fits = copy_class == Some(class_of(&entry.message));
-            match chosen.entry(*id) {
-                std::collections::hash_map::Entry::Vacant(slot) => {
-                    slot.insert(key);
-                }
-                std::collections::hash_map::Entry::Occupied(mut slot) => {
-                    let before = old.get_key(*slot.get()).and_then(Option::as_ref);
-                    if fits && before.map(|entry| class_of(&entry.message)) != copy_class {
-                        slot.insert(key);
-                    }
-                }
+        let moved = inner.messages.respread();
+        self.rekey(&moved);
+
+        let (mut restated, mut new) = (Vec::new(), Vec::new());
+        for copy in &wanted {
+            match self.held_before(copy) {
+                Some(key) => restated.push((key, *copy)),
+                None => new.push(*copy),
             }
         }
-        let mut placed: HashSet<&MessageId> = HashSet::with_capacity(places.len());
-        for (key, entry) in held() {
-            let id = entry.message.id();
-            let copy = places.get(id).filter(|_| chosen.get(id) == Some(&key));
-            if let Some(copy) = copy.and_then(|place| wanted.get(*place)) {
-                // Restated, it is whole, whatever became of the run that streamed it.
-                push(inner, (*copy).clone(), ItemStatus::Complete);
-                placed.insert(copy.id());
+        let stay: HashSet<u64> = restated.iter().map(|(key, _)| *key).collect();
+        let mut dropped = Vec::new();
+        for class in [Class::Text, Class::Reasoning, Class::Activity] {
+            if class == Class::Text || wanted.iter().any(|copy| class_of(copy) == class) {
+                let mut keys = self.live.places.take(class);
+                keys.retain(|key| !stay.contains(key) && self.message_at(*key).map(class_of) == Some(class));
+                dropped.extend(keys);
+            }
+        }
+
+        let mut changed = !dropped.is_empty() || !new.is_empty();
+        let mut touched = Touched::default();
+        for key in dropped {
+            if let Some(entry) = self.inner().messages.remove(key).flatten() {
+                self.live.places.remove(&entry.message, key);
+                self.resize_activity(entry.message.document_bytes(), 0);
+                touched.add(&entry.message);
+            }
+        }
+        for (key, copy) in &restated {
+            touched.add(copy);
+            self.live.places.add(class_of(copy), *key);
+            let Some(entry) = self.entry_mut(*key) else { continue };
+            // Restated, it is whole, whatever became of the run that streamed it.
+            let status = std::mem::replace(&mut entry.status, ItemStatus::Complete);
+            if entry.message == **copy {
+                changed |= status == ItemStatus::Abandoned;
                 continue;
             }
-            let stays = match class_of(&entry.message) {
-                Class::Activity => !has_activity,
-                Class::Reasoning => !has_reasoning,
-                Class::Text => false,
-            };
-            if stays {
-                inner.messages.push(Some(Arc::clone(entry)));
+            let before = std::mem::replace(&mut entry.message, (*copy).clone());
+            self.live.places.replace(&before, copy, *key);
+            self.resize_activity(before.document_bytes(), copy.document_bytes());
+            touched.add(&before);
+            changed = true;
+        }
+        for id in &touched.messages {
+            let first = self.live.places.first(id);
+            let index = &self.snapshot.0.rest.index;
+            let is_held = |key: &u64| self.message_at(*key).is_some_and(|message| message.id().id() == id);
+            match (first, index.get(id)) {
+                (Some(first), held) if held != Some(&first) => self.rest().index.insert(id.clone(), first),
+                (None, Some(held)) if !is_held(held) => self.rest().index.remove(id),
+                _ => {}
             }
         }
-        for message in wanted {
-            if !placed.contains(message.id()) {
-                push(inner, message.clone(), ItemStatus::Complete);
-            }
+        // All calls are in messages that are restated or new: of those with one id, the first counts.
+        restated.sort_unstable_by_key(|(key, _)| *key);
+        self.rest().calls = Index::new();
+        for (key, _) in restated {
+            self.note_calls(key);
         }
-        rebuild_indices(inner, |_, key| key, |_, place| place);
-        self.relocate(warnings);
-        Ok(Change { messages: MessageChange::MANY, ..Change::default() })
-    }
-
-    /// Whether a snapshot says of every message what is held, so that nothing changes. Costs what is
-    /// compared.
-    fn is_restated(&self, snapshot: &[Message]) -> bool {
-        let inner = &self.snapshot.0;
-        let mut copies = snapshot.iter().peekable();
-        let has = |class| snapshot.iter().any(|message| class_of(message) == class);
-        let (has_activity, has_reasoning) = (has(Class::Activity), has(Class::Reasoning));
-        for (key, entry) in inner.messages.iter_keys() {
-            let Some(Entry { message, status }) = inner.resolve(key, entry) else { return false };
-            let stays = match class_of(message) {
-                Class::Activity => !has_activity,
-                Class::Reasoning => !has_reasoning,
-                Class::Text => false,
-            };
-            let is_same = copies.next_if(|copy| *copy == message).is_some();
-            // Restated, what a run left behind is whole; and only the first of an id is found by it.
-            if (!is_same && !stays)
-                || *status == ItemStatus::Abandoned
-                || inner.rest.index.get(message.id().id()) != Some(&key)
-            {
-                return false;
-            }
-            let whole = |call: &ToolCall| {
-                let place = inner.rest.calls.get(call.id.id());
-                place.is_some_and(|place| place.message == key && place.status != ItemStatus::Abandoned)
-            };
-            if !message.tool_calls().all(whole) {
-                return false;
-            }
+        for copy in new {
+            touched.add(copy);
+            self.append(copy.clone(), ItemStatus::Complete);
         }
-        copies.next().is_none()
-    }
-
-    /// Finds the open items again behind a snapshot, and says which of them it dropped (A11).
-    fn relocate(&mut self, warnings: &mut Warnings) {
         self.live.last_result.clear();
-        self.live.twins.clear();
-        let keys: Vec<u64> = self.snapshot.0.messages.iter_keys().map(|(key, _)| key).collect();
-        for key in keys {
-            self.remember_twin(key);
-        }
-        let mut lost: Vec<(u64, String)> = Vec::new();
-        let mut find = |open: &mut OpenMessage, found: Option<u64>, what: &str, id: &Id| {
-            if open.target.is_some() && found.is_none() {
-                lost.push((open.seq, format!("{what} {:?}", excerpt(id.as_str()))));
+        self.relocate(touched, warnings);
+        Ok(Change { messages: if changed { MessageChange::MANY } else { MessageChange::NONE }, ..Change::default() })
+    }
+
+    /// Finds the open items again after a snapshot, and says what it dropped that was streaming (A11).
+    fn relocate(&mut self, touched: Touched, warnings: &mut Warnings) {
+        let mut lost: BTreeMap<u64, Lost> = BTreeMap::new();
+        let mut lose = |key: u64, seq: u64, what: &str, id: &Id| {
+            let name = || format!("{what} {:?}", excerpt(id.as_str()));
+            let lost = lost.entry(key).or_insert_with(|| Lost { seq, what: name(), others: 0 });
+            if seq < lost.seq {
+                (lost.seq, lost.what) = (seq, name());
             }
-            // What had nowhere to go before has a place if the snapshot brings one.
-            open.target = found;
+            lost.others += 1;
         };
-        let mut text = std::mem::take(&mut self.live.text);
-        for (id, open) in text.iter_mut() {
-            let found = self.held_text(&MessageId::from_id(id.clone()));
-            find(open, found, "text message", id);
+        for id in touched.messages {
+            let message = MessageId::from_id(id.clone());
+            for is_text in [true, false] {
+                let table = if is_text { &self.live.text } else { &self.live.reasoning };
+                let Some(OpenMessage { target, seq, .. }) = table.get(&id).copied() else { continue };
+                // What had nowhere to go before has a place if the snapshot brings one.
+                let found = if is_text { self.held_text(&message) } else { self.held_reasoning(&message) };
+                match (target, found.and_then(|key| self.entry_mut(key))) {
+                    (_, Some(entry)) => entry.status = ItemStatus::Streaming,
+                    (Some(key), None) => {
+                        lose(key, seq, if is_text { "text message" } else { "reasoning message" }, &id);
+                    }
+                    (None, None) => {}
+                }
+                let table = if is_text { &mut self.live.text } else { &mut self.live.reasoning };
+                if let Some(open) = table.get_mut(&id) {
+                    open.target = found;
+                }
+            }
         }
-        let mut reasoning = std::mem::take(&mut self.live.reasoning);
-        for (id, open) in reasoning.iter_mut() {
-            let found = self.held_reasoning(&MessageId::from_id(id.clone()));
-            find(open, found, "reasoning message", id);
-        }
-        let mut calls = std::mem::take(&mut self.live.calls);
-        for (id, open) in calls.iter_mut() {
+        for id in touched.calls {
+            let Some(open) = self.live.calls.get(&id).copied() else { continue };
             let call = ToolCallId::from_id(id.clone());
             let found = self.call_place(&call).map(|place| (place.message, place.call));
-            if open.target.is_some() && found.is_none() {
-                lost.push((open.seq, format!("tool call {:?}", excerpt(id.as_str()))));
+            if let (Some((key, _)), None) = (open.target, found) {
+                lose(key, open.seq, "tool call", &id);
             }
-            open.target = found;
+            if let Some(open) = self.live.calls.get_mut(&id) {
+                open.target = found;
+            }
             self.set_call_status(&call, ItemStatus::Streaming);
         }
-        for key in text.iter().chain(reasoning.iter()).filter_map(|(_, open)| open.target) {
-            if let Some(entry) = self.entry_mut(key) {
-                entry.status = ItemStatus::Streaming;
-            }
-        }
-        self.live.text = text;
-        self.live.reasoning = reasoning;
-        self.live.calls = calls;
-        lost.sort_unstable_by_key(|(seq, _)| *seq);
-        for (_, what) in lost {
+        let mut lost: Vec<Lost> = lost.into_values().collect();
+        lost.sort_unstable_by_key(|lost| lost.seq);
+        for Lost { what, others, .. } in lost {
+            let more = if others > 1 { format!(" and {} more of one message", others - 1) } else { String::new() };
             warnings.add(
                 Rule::A11,
                 "/messages",
-                format!("the snapshot drops the {what}, which is streaming: what follows has nowhere to go"),
+                format!("the snapshot drops the {what}{more}, which is streaming: what follows has nowhere to go"),
             );
         }
     }
 }
 
-/// Builds the indices anew, each id at its first place, or at the one it had as `message` and `call`
-/// say. Costs the conversation; only a snapshot or a relabelling needs it.
-pub(super) fn rebuild_indices(
-    inner: &mut Inner,
-    message: impl Fn(&Id, u64) -> u64,
-    call: impl Fn(&Id, CallPlace) -> CallPlace,
-) {
-    let (mut index, mut calls) = (Index::new(), Index::new());
-    let mut activity_bytes = 0_usize;
-    for (key, entry) in inner.messages.iter_keys() {
-        let Some(entry) = inner.resolve(key, entry) else { continue };
-        let id = entry.message.id().id();
-        activity_bytes = activity_bytes.saturating_add(entry.message.document_bytes());
-        index.insert_first(id, message(id, key));
-        let Message::Assistant(AssistantMessage { tool_calls: Some(held), .. }) = &entry.message else { continue };
-        for (at, held) in held.iter_keys() {
-            let id = held.id.id();
-            let place = CallPlace { message: key, call: at, status: ItemStatus::Complete };
-            calls.insert_first(id, call(id, place));
+/// The messages of a snapshot; of those with one id the last copy, at the place of the first (A10).
+fn last_copies<'m>(snapshot: &'m [Message], warnings: &mut Warnings) -> Vec<&'m Message> {
+    let mut wanted: Vec<&Message> = Vec::with_capacity(snapshot.len());
+    let mut places: HashMap<&MessageId, usize> = HashMap::with_capacity(snapshot.len());
+    for (at, message) in snapshot.iter().enumerate() {
+        match places.get(message.id()).and_then(|place| wanted.get_mut(*place)) {
+            Some(first) => {
+                *first = message;
+                let id = excerpt(message.id().as_str());
+                warnings.add(
+                    Rule::A10,
+                    &format!("/messages/{at}/id"),
+                    format!("{id:?} is in the snapshot before: the last copy counts"),
+                );
+            }
+            None => {
+                places.insert(message.id(), wanted.len());
+                wanted.push(message);
+            }
         }
     }
-    let rest = Arc::make_mut(&mut inner.rest);
-    (rest.index, rest.calls, rest.activity_bytes) = (index, calls, activity_bytes);
+    wanted
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Assembler, append};
+use super::Assembler;
 use crate::error::{Error, SubjectKind};
 use crate::event::{RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, SubagentStartedEvent};
 use crate::id::{Id, SubagentRunId, ToolCallId};
@@ -63,15 +63,15 @@ impl Assembler {
         let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
         run.parent_run_id = event.parent_run_id.clone();
         run.protocol_version = event.protocol_version.clone();
+        run.resume = event.input.as_ref().and_then(|input| input.resume.as_deref()).map(Into::into);
         let mut change = Change { run: true, ..Change::default() };
-        let inner = self.inner();
-        let rest = Arc::make_mut(&mut inner.rest);
+        let rest = self.rest();
         rest.runs.push(Arc::new(run));
         rest.subagents = Index::new();
         let Some(input) = input else { return Ok(change) };
         for message in &input.messages {
-            if inner.rest.index.get(message.id().id()).is_none() {
-                append(inner, message.clone(), ItemStatus::Complete);
+            if self.held(message.id()).is_none() {
+                self.append(message.clone(), ItemStatus::Complete);
                 change.messages = MessageChange::MANY;
             }
         }
@@ -84,8 +84,10 @@ impl Assembler {
     }
 
     fn pending(&self) -> Arc<[ToolCallId]> {
-        let unanswered = self.live.started.iter().filter(|id| !self.live.answered.contains_key(id.id()));
-        unanswered.cloned().collect()
+        let unanswered = self.live.made.iter().filter(|(_, made)| !made.answered);
+        let mut unanswered: Vec<(u64, &Id)> = unanswered.filter_map(|(id, made)| Some((made.started?, id))).collect();
+        unanswered.sort_unstable_by_key(|(started, _)| *started);
+        unanswered.into_iter().map(|(_, id)| ToolCallId::from_id(id.clone())).collect()
     }
 
     pub(super) fn finish_run(&mut self, event: &RunFinishedEvent) -> Change {

@@ -1,0 +1,258 @@
+//! Which messages are held under an id, and of which kind (rules A10, A12).
+//!
+//! A message is found by its key in the list. The snapshot has an index from ids to the first message
+//! of each; what only assembly asks for stands here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Assembler, OpenMessage};
+use crate::id::{Id, MessageId};
+use crate::message::{AssistantMessage, Message};
+use crate::shared::list::Moved;
+use crate::snapshot::{CallPlace, Entry, ItemStatus};
+
+/// The class of a message, by which ids are told apart (rule A12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    Text,
+    Reasoning,
+    Activity,
+}
+
+pub(super) fn class_of(message: &Message) -> Class {
+    match message {
+        Message::Reasoning(_) => Class::Reasoning,
+        Message::Activity(_) => Class::Activity,
+        _ => Class::Text,
+    }
+}
+
+/// What a look-up by id can ask for: the first two are of the class of text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Text,
+    /// The result of this call.
+    Result(Id),
+    Reasoning,
+    Activity,
+}
+
+fn kind_of(message: &Message) -> Kind {
+    match message {
+        Message::Tool(message) => Kind::Result(message.tool_call_id.id().clone()),
+        Message::Reasoning(_) => Kind::Reasoning,
+        Message::Activity(_) => Kind::Activity,
+        Message::Developer(_) | Message::System(_) | Message::Assistant(_) | Message::User(_) => Kind::Text,
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// All messages by class, for a snapshot drops some classes and leaves others alone (rule A2). In no
+    /// order, and with keys of messages that are of another class by now, or stand twice: to look for
+    /// them would cost more than to skip them once.
+    by_class: [Vec<u64>; 3],
+    /// The messages that share their id with another.
+    shared: BTreeSet<(Id, Kind, u64)>,
+}
+
+impl Places {
+    #[inline]
+    pub(super) fn add(&mut self, class: Class, key: u64) {
+        if let Some(keys) = self.by_class.get_mut(class as usize) {
+            keys.push(key);
+        }
+    }
+
+    /// All messages of a class, to be added anew if they stay; see `by_class`.
+    pub(super) fn take(&mut self, class: Class) -> Vec<u64> {
+        self.by_class.get_mut(class as usize).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Forgets that a message shares its id, and says whether it did.
+    pub(super) fn remove(&mut self, message: &Message, key: u64) -> bool {
+        !self.shared.is_empty() && self.shared.remove(&(message.id().id().clone(), kind_of(message), key))
+    }
+
+    /// Notes that a message became another.
+    pub(super) fn replace(&mut self, before: &Message, now: &Message, key: u64) {
+        if self.remove(before, key) {
+            self.shared.insert((now.id().id().clone(), kind_of(now), key));
+        }
+    }
+
+    /// The first of those that share this id and are of this kind.
+    fn of_kind(&self, id: &Id, kind: Kind) -> Option<u64> {
+        if self.shared.is_empty() {
+            return None;
+        }
+        let range = (id.clone(), kind.clone(), 0)..=(id.clone(), kind, u64::MAX);
+        self.shared.range(range).next().map(|(.., key)| *key)
+    }
+
+    /// The first of those that share this id and are of this class. Costs their number for text.
+    fn first_of(&self, id: &Id, class: Class) -> Option<u64> {
+        match class {
+            Class::Text if self.shared.is_empty() => None,
+            Class::Text => {
+                let range = (id.clone(), Kind::Text, 0)..(id.clone(), Kind::Reasoning, 0);
+                self.shared.range(range).map(|(.., key)| *key).min()
+            }
+            Class::Reasoning => self.of_kind(id, Kind::Reasoning),
+            Class::Activity => self.of_kind(id, Kind::Activity),
+        }
+    }
+
+    /// The first of those that share this id.
+    pub(super) fn first(&self, id: &Id) -> Option<u64> {
+        [Class::Text, Class::Reasoning, Class::Activity].into_iter().filter_map(|class| self.first_of(id, class)).min()
+    }
+}
+
+impl Assembler {
+    pub(super) fn message_at(&self, key: u64) -> Option<&Message> {
+        self.snapshot.0.entry(key).map(|entry| &entry.message)
+    }
+
+    /// Puts a message at the end.
+    pub(super) fn append(&mut self, message: Message, status: ItemStatus) -> u64 {
+        self.resize_activity(0, message.document_bytes());
+        let key = self.inner().messages.push(Some(Arc::new(Entry { message, status })));
+        self.note(key);
+        self.note_calls(key);
+        key
+    }
+
+    /// Notes a message that was put into the list.
+    pub(super) fn note(&mut self, key: u64) {
+        let Some(message) = self.message_at(key) else { return };
+        let (id, class, kind) = (message.id().id().clone(), class_of(message), kind_of(message));
+        self.live.places.add(class, key);
+        let index = &mut self.rest().index;
+        if index.insert_first(&id, key) {
+            return;
+        }
+        let Some(first) = index.get(&id).copied() else { return };
+        if key < first {
+            index.insert(id.clone(), key);
+        }
+        if let Some(of_first) = self.message_at(first).map(kind_of) {
+            self.live.places.shared.insert((id.clone(), of_first, first));
+        }
+        self.live.places.shared.insert((id, kind, key));
+    }
+
+    /// Notes the tool calls of a message, unless others of their id are held.
+    pub(super) fn note_calls(&mut self, key: u64) {
+        if let Some(Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. })) = self.message_at(key) {
+            let calls = calls.clone();
+            let index = &mut self.rest().calls;
+            for (call, held) in calls.iter_keys() {
+                index.insert_first(held.id.id(), CallPlace { message: key, call, status: ItemStatus::Complete });
+            }
+        }
+    }
+
+    /// The first message with this id.
+    pub(super) fn held(&self, id: &MessageId) -> Option<&Message> {
+        self.message_at(*self.snapshot.0.rest.index.get(id.id())?)
+    }
+
+    /// The first message with this id that is of this kind.
+    pub(super) fn held_as(&self, id: &MessageId, kind: Kind) -> Option<u64> {
+        let first = *self.snapshot.0.rest.index.get(id.id())?;
+        if kind_of(self.message_at(first)?) == kind { Some(first) } else { self.live.places.of_kind(id.id(), kind) }
+    }
+
+    /// The message that text under this id belongs to: a result only where it comes first and no other
+    /// has text.
+    pub(super) fn held_text(&self, id: &MessageId) -> Option<u64> {
+        let first = *self.snapshot.0.rest.index.get(id.id())?;
+        match self.message_at(first)? {
+            Message::Tool(_) => self.live.places.of_kind(id.id(), Kind::Text).or(Some(first)),
+            _ => self.held_as(id, Kind::Text),
+        }
+    }
+
+    /// The assistant message that this id names.
+    pub(super) fn held_assistant(&self, id: &MessageId) -> Option<u64> {
+        self.held_text(id).filter(|key| matches!(self.message_at(*key), Some(Message::Assistant(_))))
+    }
+
+    /// The message that reasoning under this id belongs to.
+    pub(super) fn held_reasoning(&self, id: &MessageId) -> Option<u64> {
+        self.held_as(id, Kind::Reasoning)
+    }
+
+    /// The message whose place a copy takes: the first of its class with its id, else the first.
+    pub(super) fn held_before(&self, copy: &Message) -> Option<u64> {
+        let (id, class) = (copy.id().id(), class_of(copy));
+        let first = *self.snapshot.0.rest.index.get(id)?;
+        if class_of(self.message_at(first)?) == class {
+            return Some(first);
+        }
+        self.live.places.first_of(id, class).or(Some(first))
+    }
+
+    /// Text that streams without a place takes the first message that comes under its id (A4, A11).
+    pub(super) fn adopt(&mut self, id: &Id) {
+        let Some(OpenMessage { target: None, .. }) = self.live.text.get(id) else { return };
+        let Some(key) = self.held_text(&MessageId::from_id(id.clone())) else { return };
+        if let Some(open) = self.live.text.get_mut(id) {
+            open.target = Some(key);
+        }
+        if let Some(entry) = self.entry_mut(key) {
+            entry.status = ItemStatus::Streaming;
+        }
+    }
+
+    /// Follows messages to new keys: a cost for each that moved, and for each of its calls.
+    pub(super) fn rekey(&mut self, moved: &Moved) {
+        let Some((least, greatest)) = moved.ends() else { return };
+        let Self { snapshot, live, .. } = self;
+        let inner = Arc::make_mut(&mut snapshot.0);
+        inner.rekey(moved);
+        let mut ids = BTreeSet::new();
+        let mut calls = BTreeSet::new();
+        let mut kinds = Vec::new();
+        for (old, new) in moved.iter() {
+            let Some(message) = inner.entry(new).map(|entry| &entry.message) else { continue };
+            let is_shared = live.places.remove(message, old);
+            kinds.push((class_of(message), is_shared.then(|| (message.id().id().clone(), kind_of(message))), new));
+            ids.insert(message.id().id().clone());
+            calls.extend(message.tool_calls().map(|call| call.id.id().clone()));
+        }
+        for (class, shared, new) in kinds {
+            live.places.add(class, new);
+            live.places.shared.extend(shared.map(|(id, kind)| (id, kind, new)));
+        }
+        let rest = Arc::make_mut(&mut inner.rest);
+        for id in &ids {
+            if let Some(key) = rest.index.get_mut(id) {
+                *key = moved.now(*key);
+            }
+            for open in [live.text.get_mut(id), live.reasoning.get_mut(id)].into_iter().flatten() {
+                open.target = open.target.map(|key| moved.now(key));
+            }
+        }
+        for id in &calls {
+            if let Some(place) = rest.calls.get_mut(id) {
+                place.message = moved.now(place.message);
+            }
+            if let Some((message, _)) = live.calls.get_mut(id).and_then(|open| open.target.as_mut()) {
+                *message = moved.now(*message);
+            }
+        }
+        let before = live.last_result.range(..least).next_back();
+        let results: Vec<(u64, u64)> = before
+            .into_iter()
+            .chain(live.last_result.range(least..=greatest))
+            .map(|(key, last)| (*key, *last))
+            .collect();
+        for (caller, _) in &results {
+            live.last_result.remove(caller);
+        }
+        live.last_result.extend(results.iter().map(|(caller, last)| (moved.now(*caller), moved.now(*last))));
+    }
+}
