@@ -21,7 +21,7 @@ impl Snapshot {
     ///
     /// # Examples
     /// ```
-    /// use ag_ui_stream::machine::Pipeline;
+    /// use ag_ui_stream::machine::{Pipeline, Push};
     /// use ag_ui_stream::message::UserMessage;
     ///
     /// let mut pipeline = Pipeline::new();
