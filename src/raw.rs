@@ -163,12 +163,14 @@ pub enum Body<'a> {
     Warning(Warning),
 }
 
-impl Body<'_> {
-    /// Bytes that are UTF-8 as the text that they are; anything else as it is.
-    pub(crate) fn decoded(self) -> Self {
+impl<'a> Body<'a> {
+    /// The text, or the bytes where they are text.
+    #[inline]
+    pub(crate) fn text(&self) -> Option<&'a str> {
         match self {
-            Body::Bytes(bytes) => core::str::from_utf8(bytes).map_or(self, Body::Text),
-            other => other,
+            Body::Text(text) => Some(text),
+            Body::Bytes(bytes) => core::str::from_utf8(bytes).ok(),
+            Body::Value(_) | Body::Event(_) | Body::Warning(_) => None,
         }
     }
 }

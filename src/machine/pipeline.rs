@@ -194,16 +194,9 @@ impl Stages {
             return enforced.warning(warning);
         }
         let index = counter.count(index);
-        let body = body.decoded();
-        match body {
-            Body::Text(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
-            body => match upgrader.as_mut().and_then(|upgrader| upgrader.upgrade(&body, index)) {
-                None => enforcer.feed_thoroughly(body, index, &mut enforced),
-                Some((raw, warnings)) => {
-                    warnings.into_iter().try_for_each(|warning| enforced.warning(warning))?;
-                    raw.view(|body, _| enforcer.feed(body, index, &mut enforced))
-                }
-            },
+        match body.text() {
+            Some(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
+            _ => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
         }
     }
 
@@ -224,6 +217,23 @@ impl Stages {
         match &mut self.repairer {
             Some(repairer) => repairer.settle(&mut Then { stage: &mut self.verifier, next: sink }),
             None => Ok(()),
+        }
+    }
+}
+
+/// Takes an event that no fast path reads: it may have a retired shape.
+fn feed_thoroughly(
+    upgrader: Option<&mut Upgrader>,
+    enforcer: &mut Enforcer,
+    body: Body<'_>,
+    index: u64,
+    next: &mut impl Sink,
+) -> Result<(), Error> {
+    match upgrader.and_then(|upgrader| upgrader.upgrade(&body, index)) {
+        None => enforcer.feed_thoroughly(body, index, next),
+        Some((raw, warnings)) => {
+            warnings.into_iter().try_for_each(|warning| next.warning(warning))?;
+            raw.view(|body, _| enforcer.feed(body, index, next))
         }
     }
 }
@@ -314,11 +324,10 @@ impl Machine for Pipeline {
 
     #[inline]
     fn pop(&mut self) -> Option<Update> {
-        self.assembler.pop().inspect(|update| {
-            if let Item::Warning(warning) = &update.item {
-                warning.log();
-            }
-        })
+        if let Some(warning) = self.assembler.next_warning() {
+            warning.log();
+        }
+        self.assembler.pop()
     }
 
     fn ready(&self) -> usize {
@@ -392,11 +401,10 @@ impl Machine for EventPipeline {
 
     #[inline]
     fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front().inspect(|item| {
-            if let Item::Warning(warning) = item {
-                warning.log();
-            }
-        })
+        if let Some(Item::Warning(warning)) = self.ready.front() {
+            warning.log();
+        }
+        self.ready.pop_front()
     }
 
     fn ready(&self) -> usize {

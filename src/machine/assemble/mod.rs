@@ -173,6 +173,12 @@ impl Assembler {
         &self.snapshot
     }
 
+    /// The warning that is popped next, if it is one.
+    #[inline]
+    pub(super) fn next_warning(&self) -> Option<&Warning> {
+        self.ready.front()?.warning()
+    }
+
     fn inner(&mut self) -> &mut Inner {
         Arc::make_mut(&mut self.snapshot.0)
     }
@@ -343,6 +349,7 @@ impl<I: Into<Item>> Push<I> for Assembler {
 impl Machine for Assembler {
     type Output = Update;
 
+    #[inline]
     fn pop(&mut self) -> Option<Update> {
         self.ready.pop_front()
     }
