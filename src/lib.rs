@@ -48,7 +48,8 @@
 //!
 //! # Features
 //! - `stream` (default): the combinators and the [`Agent`] trait, over `futures` and `tokio-stream`.
-//! - `tracing` (default): every warning is also logged, target `ag_ui_stream`.
+//! - `tracing` (default): pipelines log every warning as they give it, and at debug what ended a stream,
+//!   target `ag_ui_stream`.
 //! - `sse` and `json-lines` (default), `protobuf`: the bindings, decoded and encoded.
 //! - `reqwest`: `client::HttpAgent`, a client for agents behind HTTP; brings `sse`.
 //! - `websocket`: `client::WebSocketAgent`, a client for agents behind WebSocket.

@@ -192,7 +192,7 @@ fn no_method_collides_with_the_usual_traits() {
 fn a_boxed_source_can_be_shown() {
     let boxed: RawEventStream = Box::pin(stream::empty());
     let shown = format!("{:?}", boxed.updates());
-    assert!(shown.starts_with("Updates { machine: Pipeline {"), "{shown}");
+    assert!(shown.starts_with("Updates { state: open, machine: Pipeline {"), "{shown}");
     let (events, snapshots) = stream::iter(["{}"]).split_updates();
     assert_eq!(format!("{events:?}"), "SplitEvents { is_terminated: false, .. }");
     assert_eq!(format!("{snapshots:?}"), "SplitSnapshots { is_terminated: false, .. }");

@@ -45,7 +45,8 @@ use crate::snapshot::{Changed, Update};
 ///   the error; the error is the last item; behind it comes `None`, for ever ([`FusedStream`]). So
 ///   `try_next()?` sees the whole stream.
 /// - The source is dropped when it ends or fails, not when the stream is.
-/// - A warning is no error: it is an item, and logged through `tracing` as well.
+/// - A warning is no error: it is an item. `updates`, `snapshots`, `events` and `items` log it through
+///   `tracing` as they give it, once; a single stage leaves that to you ([`Warning::log`](crate::Warning::log)).
 /// - A `next()` that is dropped before it is done loses nothing, and may be called again: all
 ///   state is in the stream, none in the future.
 /// - A poll takes at most 64 inputs that come to nothing, then lets other tasks run.

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Anything else breaks S2 (S8 for a step, O5 for a subagent). An owner is recorded with the first
-//! event that names a thing and stays, whatever its life, until the run resets (O3).
+//! event that names a thing and stays, whatever its status, until the run resets (O3).
 
-use super::table::{Entry, Key, Life, Lives, Owner, Reasoning, StepKey, Table};
+use super::table::{Claim, Entry, Key, Owner, Reasoning, Status, Statuses, StepKey, Table};
 use crate::error::{Error, History, Subject, SubjectKind};
 use crate::event::{
     Event, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, SubagentStartedEvent, ToolCallStartEvent,
@@ -25,7 +25,7 @@ use crate::rule::Rule;
 
 /// How many things are open, and how many were opened so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct OpenCount {
     open: usize,
     opened: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Items {
     activities: Table<MessageId>,
     steps: Table<StepKey>,
     subagents: Table<SubagentRunId>,
-    tally: Tally,
+    count: OpenCount,
     /// Whether there may be messages from before the run that it did not name: their ids say
     /// nothing of who made them. The one thing that outlives a run.
     others_may_be_held: bool,
@@ -51,14 +51,14 @@ pub(crate) struct Items {
 impl Items {
     /// Forgets the run (R6).
     pub(crate) fn reset(&mut self) {
-        let Self { messages, calls, reasoning, activities, steps, subagents, tally, others_may_be_held: _ } = self;
+        let Self { messages, calls, reasoning, activities, steps, subagents, count, others_may_be_held: _ } = self;
         messages.reset();
         calls.reset();
         reasoning.reset();
         activities.reset();
         steps.reset();
         subagents.reset();
-        *tally = Tally::default();
+        *count = OpenCount::default();
     }
 
     /// Notes that messages from before the run may be held.
@@ -69,7 +69,7 @@ impl Items {
     /// How many things are open.
     #[inline]
     pub(crate) fn open_count(&self) -> usize {
-        self.tally.open
+        self.count.open
     }
 
     /// Everything that is open, in the order in which it was opened. Costs a pass over the run.
@@ -99,7 +99,7 @@ impl Items {
     /// Judges an event within a run and takes note of it.
     #[inline]
     pub(crate) fn check(&mut self, event: &Event, place: Place) -> Result<(), Error> {
-        let tally = &mut self.tally;
+        let count = &mut self.count;
         match event {
             Event::TextMessageContent(e) => self.extend_text(&e.message_id, e.subagent_run_id.as_ref(), place),
             Event::ToolCallArgs(e) => {
@@ -112,32 +112,32 @@ impl Items {
             }
             Event::TextMessageStart(e) => {
                 let tag = e.subagent_run_id.as_ref();
-                open(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place, tally)
+                open(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place, count)
             }
             Event::TextMessageEnd(e) => {
                 let tag = e.subagent_run_id.as_ref();
-                close(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place, tally)
+                close(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place, count)
             }
             Event::ToolCallStart(e) => self.start_call(e, place),
             Event::ToolCallEnd(e) => {
                 let tag = e.subagent_run_id.as_ref();
-                close(&mut self.calls, SubjectKind::ToolCall, &e.tool_call_id, tag, place, tally)
+                close(&mut self.calls, SubjectKind::ToolCall, &e.tool_call_id, tag, place, count)
             }
             Event::ReasoningStart(e) => {
                 let tag = e.subagent_run_id.as_ref();
-                open(&mut self.reasoning, SubjectKind::ReasoningSpan, &e.message_id, tag, place, tally)
+                open(&mut self.reasoning, SubjectKind::ReasoningSpan, &e.message_id, tag, place, count)
             }
             Event::ReasoningEnd(e) => {
                 let tag = e.subagent_run_id.as_ref();
-                close(&mut self.reasoning, SubjectKind::ReasoningSpan, &e.message_id, tag, place, tally)
+                close(&mut self.reasoning, SubjectKind::ReasoningSpan, &e.message_id, tag, place, count)
             }
             Event::ReasoningMessageStart(e) => {
                 let tag = e.subagent_run_id.as_ref();
-                open(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place, tally)
+                open(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place, count)
             }
             Event::ReasoningMessageEnd(e) => {
                 let tag = e.subagent_run_id.as_ref();
-                close(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place, tally)
+                close(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place, count)
             }
             Event::StepStarted(e) => self.start_step(e.subagent_run_id.as_ref(), &e.step_name, place),
             Event::StepFinished(e) => self.finish_step(e.subagent_run_id.as_ref(), &e.step_name, place),
@@ -151,18 +151,18 @@ impl Items {
             }
             Event::ActivitySnapshot(e) => {
                 // A5: `replace: false` leaves an activity that is there as it is, its owner too.
-                let outright = e.replace != Some(false);
-                self.activities.name(&e.message_id, e.subagent_run_id.as_ref(), outright, place.index);
+                let claim = if e.replace == Some(false) { Claim::IfUnclaimed } else { Claim::Outright };
+                self.activities.name(&e.message_id, e.subagent_run_id.as_ref(), claim, place.index);
                 Ok(())
             }
             Event::ToolCallResult(e) => {
                 // A10: under the id of another message it is a message of its own, and takes
                 // nothing away from that one.
-                self.messages.name(&e.message_id, e.subagent_run_id.as_ref(), false, place.index);
+                self.messages.name(&e.message_id, e.subagent_run_id.as_ref(), Claim::IfUnclaimed, place.index);
                 Ok(())
             }
             Event::MessagesSnapshot(e) => {
-                self.seed(&e.messages, true, place.index);
+                self.seed(&e.messages, Claim::Outright, place.index);
                 Ok(())
             }
             // S4: they may come anywhere within a run. O8: a tag on them is provenance only.
@@ -175,20 +175,19 @@ impl Items {
         }
     }
 
-    /// Records the owners of a list of messages and of their tool calls (O7): `outright`, or only
-    /// where nobody claimed them.
-    pub(crate) fn seed(&mut self, messages: &[Message], outright: bool, at: u64) {
+    /// Records the owners of a list of messages and of their tool calls (O7).
+    pub(crate) fn seed(&mut self, messages: &[Message], claim: Claim, at: u64) {
         for message in messages {
             let owner = message.subagent_run_id();
             match message.role() {
-                Role::Reasoning => self.reasoning.name(message.id(), owner, outright, at),
-                Role::Activity => self.activities.name(message.id(), owner, outright, at),
+                Role::Reasoning => self.reasoning.name(message.id(), owner, claim, at),
+                Role::Activity => self.activities.name(message.id(), owner, claim, at),
                 Role::Developer | Role::System | Role::Assistant | Role::User | Role::Tool => {
-                    self.messages.name(message.id(), owner, outright, at);
+                    self.messages.name(message.id(), owner, claim, at);
                 }
             }
             for call in message.tool_calls() {
-                self.calls.name(&call.id, owner, outright, at);
+                self.calls.name(&call.id, owner, claim, at);
             }
         }
     }
@@ -198,7 +197,7 @@ impl Items {
         const KIND: SubjectKind = SubjectKind::ToolCall;
         let tag = event.subagent_run_id.as_ref();
         let call = self.calls.find(&event.tool_call_id);
-        if let Some(call) = call.as_deref().filter(|call| call.life.is_open()) {
+        if let Some(call) = call.as_deref().filter(|call| call.status.is_open()) {
             return Err(already_open(call, KIND, place));
         }
         let parent = event.parent_message_id.as_ref().and_then(|id| self.messages.find(id));
@@ -217,13 +216,13 @@ impl Items {
         }
         let owner = || tag.cloned().or_else(|| parent.and_then(|parent| parent.owner.clone()));
         if let Some(call) = self.calls.claim(&event.tool_call_id, owner) {
-            self.tally.open(&mut call.life, place);
+            self.count.open(&mut call.status, place);
         }
         // A3: a message that nobody spoke of is made by its first call, and is then whose that call
         // is. Without a tag the call does not say, and one that is held from before is not made.
         if let (Some(parent), Some(_)) = (&event.parent_message_id, tag) {
             if !self.others_may_be_held && !self.is_other_than_text(parent) {
-                self.messages.name(parent, tag, false, place.index);
+                self.messages.name(parent, tag, Claim::IfUnclaimed, place.index);
             }
         }
         Ok(())
@@ -231,20 +230,20 @@ impl Items {
 
     /// Whether this is the id of a reasoning message or of an activity, which carry no calls.
     fn is_other_than_text(&self, id: &MessageId) -> bool {
-        let thought = self.reasoning.get(id).map(|entry| entry.life.of(SubjectKind::ReasoningMessage));
-        thought.is_some_and(|life| life != Life::Never) || self.activities.get(id).is_some()
+        let thought = self.reasoning.get(id).map(|entry| entry.status.of(SubjectKind::ReasoningMessage));
+        thought.is_some_and(|status| status != Status::Never) || self.activities.get(id).is_some()
     }
 
     fn start_step(&mut self, owner: Option<&SubagentRunId>, name: &str, place: Place) -> Result<(), Error> {
         let key = StepKey::new(owner, name);
         if let Some(step) = self.steps.claim(&key, || owner.cloned()) {
-            if step.life.is_open() {
+            if step.status.is_open() {
                 return Err(place
                     .violation(Rule::S8, format!("a step that is not open for {}", name_of(owner)), "one that is")
                     .about(step.subject(SubjectKind::Step), step.history(SubjectKind::Step))
                     .into());
             }
-            self.tally.open(&mut step.life, place);
+            self.count.open(&mut step.status, place);
         }
         Ok(())
     }
@@ -252,8 +251,8 @@ impl Items {
     fn finish_step(&mut self, owner: Option<&SubagentRunId>, name: &str, place: Place) -> Result<(), Error> {
         let key = StepKey::new(owner, name);
         match self.steps.find(&key) {
-            Some(step) if step.life.is_open() => {
-                self.tally.close(&mut step.life, place);
+            Some(step) if step.status.is_open() => {
+                self.count.close(&mut step.status, place);
                 Ok(())
             }
             _ => Err(self.no_such_step(&key, place)),
@@ -269,9 +268,9 @@ impl Items {
             .steps
             .iter()
             .filter(|step| step.key.text() == key.text())
-            .filter_map(|step| match step.life {
-                Life::Open { order, .. } => Some((order, step)),
-                Life::Never | Life::Known { .. } | Life::Closed { .. } => None,
+            .filter_map(|step| match step.status {
+                Status::Open { order, .. } => Some((order, step)),
+                Status::Never | Status::Known { .. } | Status::Closed { .. } => None,
             })
             .collect();
         others.sort_unstable_by_key(|(order, _)| *order);
@@ -308,7 +307,7 @@ impl Items {
             return Err(violation.into());
         }
         if let Some(subagent) = self.subagents.claim(id, || parent.cloned()) {
-            self.tally.open(&mut subagent.life, place);
+            self.count.open(&mut subagent.status, place);
         }
         Ok(())
     }
@@ -316,8 +315,8 @@ impl Items {
     fn end_subagent(&mut self, id: &SubagentRunId, place: Place) -> Result<(), Error> {
         const KIND: SubjectKind = SubjectKind::Subagent;
         match self.subagents.find(id) {
-            Some(subagent) if subagent.life.is_open() => {
-                self.tally.close(&mut subagent.life, place);
+            Some(subagent) if subagent.status.is_open() => {
+                self.count.close(&mut subagent.status, place);
                 Ok(())
             }
             found => {
@@ -360,7 +359,7 @@ impl Items {
     /// What an event is about, and what happened to it so far; `None` where it is about nothing
     /// that has an id.
     pub(crate) fn subject(&self, event: &Event) -> Option<(Subject, History)> {
-        fn seen<K: Key, L: Lives>(table: &Table<K, L>, kind: SubjectKind, key: &K) -> Option<(Subject, History)> {
+        fn seen<K: Key, L: Statuses>(table: &Table<K, L>, kind: SubjectKind, key: &K) -> Option<(Subject, History)> {
             let history = table.get(key).map_or(History::NeverOpened, |entry| entry.history(kind));
             Some((Subject::new(kind, key.text()), history))
         }
@@ -413,41 +412,42 @@ impl Items {
     }
 }
 
-impl Tally {
-    fn open(&mut self, life: &mut Life, place: Place) {
-        *life = Life::Open { since: place.index, order: self.opened };
+impl OpenCount {
+    fn open(&mut self, status: &mut Status, place: Place) {
+        *status = Status::Open { since: place.index, order: self.opened };
         self.opened += 1;
         self.open += 1;
     }
 
-    fn close(&mut self, life: &mut Life, place: Place) {
-        *life = Life::Closed { at: place.index };
+    fn close(&mut self, status: &mut Status, place: Place) {
+        *status = Status::Closed { at: place.index };
         self.open = self.open.saturating_sub(1);
     }
 }
 
-/// A START: what it opens is not open (S2), and a tag agrees with an owner there is (O2).
-fn open<K: Key, L: Lives>(
+/// A START: what it opens is not open (S2), though it may have been closed ([`Rule::S5`]), and a tag
+/// agrees with an owner there is (O2).
+fn open<K: Key, L: Statuses>(
     table: &mut Table<K, L>,
     kind: SubjectKind,
     key: &K,
     tag: Option<&SubagentRunId>,
     place: Place,
-    tally: &mut Tally,
+    count: &mut OpenCount,
 ) -> Result<(), Error> {
     if let Some(entry) = table.claim(key, || tag.cloned()) {
-        if entry.life.of(kind).is_open() {
+        if entry.status.of(kind).is_open() {
             return Err(already_open(entry, kind, place));
         }
         agree(Some(entry), kind, tag, Rule::O2, place)?;
-        tally.open(entry.life.of_mut(kind), place);
+        count.open(entry.status.of_mut(kind), place);
     }
     Ok(())
 }
 
 /// A CONTENT: what it extends is open (S2), and a tag agrees with the owner (O2).
 #[inline]
-fn extend<'a, K: Key, L: Lives>(
+fn extend<'a, K: Key, L: Statuses>(
     table: &'a mut Table<K, L>,
     kind: SubjectKind,
     key: &K,
@@ -455,7 +455,7 @@ fn extend<'a, K: Key, L: Lives>(
     place: Place,
 ) -> Result<&'a mut Entry<K, L>, Error> {
     match table.find(key) {
-        Some(entry) if entry.life.of(kind).is_open() => {
+        Some(entry) if entry.status.of(kind).is_open() => {
             agree(Some(entry), kind, tag, Rule::O2, place)?;
             Ok(entry)
         }
@@ -464,22 +464,22 @@ fn extend<'a, K: Key, L: Lives>(
 }
 
 /// An END: as a CONTENT, and the last one.
-fn close<K: Key, L: Lives>(
+fn close<K: Key, L: Statuses>(
     table: &mut Table<K, L>,
     kind: SubjectKind,
     key: &K,
     tag: Option<&SubagentRunId>,
     place: Place,
-    tally: &mut Tally,
+    count: &mut OpenCount,
 ) -> Result<(), Error> {
     let entry = extend(table, kind, key, tag, place)?;
-    tally.close(entry.life.of_mut(kind), place);
+    count.close(entry.status.of_mut(kind), place);
     Ok(())
 }
 
 /// A tag agrees with the owner; no tag always does, and so does any where no owner is recorded.
 #[inline]
-fn agree<K: Key, L: Lives>(
+fn agree<K: Key, L: Statuses>(
     entry: Option<&Entry<K, L>>,
     kind: SubjectKind,
     tag: Option<&SubagentRunId>,
@@ -493,7 +493,7 @@ fn agree<K: Key, L: Lives>(
 }
 
 #[cold]
-fn already_open<K: Key, L: Lives>(entry: &Entry<K, L>, kind: SubjectKind, place: Place) -> Error {
+fn already_open<K: Key, L: Statuses>(entry: &Entry<K, L>, kind: SubjectKind, place: Place) -> Error {
     place
         .violation(Rule::S2, format!("a {kind} that is not open"), "one that is")
         .about(entry.subject(kind), entry.history(kind))
@@ -501,7 +501,7 @@ fn already_open<K: Key, L: Lives>(entry: &Entry<K, L>, kind: SubjectKind, place:
 }
 
 #[cold]
-fn not_open<K: Key, L: Lives>(entry: Option<&Entry<K, L>>, kind: SubjectKind, key: &K, place: Place) -> Error {
+fn not_open<K: Key, L: Statuses>(entry: Option<&Entry<K, L>>, kind: SubjectKind, key: &K, place: Place) -> Error {
     let history = entry.map_or(History::NeverOpened, |entry| entry.history(kind));
     place
         .violation(Rule::S2, format!("a {kind} that is open"), instead(&history))
@@ -510,7 +510,7 @@ fn not_open<K: Key, L: Lives>(entry: Option<&Entry<K, L>>, kind: SubjectKind, ke
 }
 
 #[cold]
-fn foreign<K: Key, L: Lives>(
+fn foreign<K: Key, L: Statuses>(
     entry: &Entry<K, L>,
     kind: SubjectKind,
     tag: Option<&SubagentRunId>,
@@ -521,7 +521,7 @@ fn foreign<K: Key, L: Lives>(
         .violation(rule, name_of(entry.owner.as_ref()), name_of(tag))
         .about(entry.subject(kind), entry.history(kind));
     // Where nobody spoke of this kind, the owner comes from the kind that shares it.
-    if let (Life::Never, Some(sibling)) = (entry.life.of(kind), L::sibling(kind)) {
+    if let (Status::Never, Some(sibling)) = (entry.status.of(kind), L::sibling(kind)) {
         violation.others = vec![(entry.subject(sibling), entry.history(sibling))];
     }
     violation.into()

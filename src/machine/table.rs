@@ -1,4 +1,4 @@
-//! What a run has named: one table for each kind of thing, from its id to its owner and its life.
+//! What a run has named: one table for each kind of thing, from its id to its owner and its status.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ pub(crate) type Owner = Option<SubagentRunId>;
 
 /// Where a thing is between its START and its END. Events are counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Status {
     /// Nobody spoke of it.
     #[default]
     Never,
@@ -23,29 +23,38 @@ pub(crate) enum Life {
     Closed { at: u64 },
 }
 
-impl Life {
+impl Status {
     #[inline]
     pub(crate) fn is_open(self) -> bool {
-        matches!(self, Life::Open { .. })
+        matches!(self, Status::Open { .. })
     }
 
     pub(crate) fn history(self, owner: &Owner) -> History {
         let owner = || owner.as_ref().map(|id| id.as_str().to_owned());
         match self {
-            Life::Never => History::NeverOpened,
-            Life::Known { at } => History::Known { at, owner: owner() },
-            Life::Open { since, .. } => History::Open { since, owner: owner() },
-            Life::Closed { at } => History::Closed { at, owner: owner() },
+            Status::Never => History::NeverOpened,
+            Status::Known { at } => History::Known { at, owner: owner() },
+            Status::Open { since, .. } => History::Open { since, owner: owner() },
+            Status::Closed { at } => History::Closed { at, owner: owner() },
         }
     }
 }
 
-/// The lives of one entry: a single one, or one for each kind that shares the owner.
-pub(crate) trait Lives: Copy + Default {
-    /// The life of the thing of this kind.
-    fn of(self, kind: SubjectKind) -> Life;
+/// What becomes of an owner that is recorded already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It gives way (O7).
+    Outright,
+    /// It stays: the first writer wins (O3).
+    IfUnclaimed,
+}
 
-    fn of_mut(&mut self, kind: SubjectKind) -> &mut Life;
+/// The statuses of one entry: a single one, or one for each kind that shares the owner.
+pub(crate) trait Statuses: Copy + Default {
+    /// The status of the thing of this kind.
+    fn of(self, kind: SubjectKind) -> Status;
+
+    fn of_mut(&mut self, kind: SubjectKind) -> &mut Status;
 
     /// The kind that shares the owner with this one.
     fn sibling(kind: SubjectKind) -> Option<SubjectKind>;
@@ -54,14 +63,14 @@ pub(crate) trait Lives: Copy + Default {
     fn name(&mut self, at: u64);
 }
 
-impl Lives for Life {
+impl Statuses for Status {
     #[inline]
-    fn of(self, _: SubjectKind) -> Life {
+    fn of(self, _: SubjectKind) -> Status {
         self
     }
 
     #[inline]
-    fn of_mut(&mut self, _: SubjectKind) -> &mut Life {
+    fn of_mut(&mut self, _: SubjectKind) -> &mut Status {
         self
     }
 
@@ -70,8 +79,8 @@ impl Lives for Life {
     }
 
     fn name(&mut self, at: u64) {
-        if matches!(self, Life::Never | Life::Known { .. }) {
-            *self = Life::Known { at };
+        if matches!(self, Status::Never | Status::Known { .. }) {
+            *self = Status::Known { at };
         }
     }
 }
@@ -79,18 +88,18 @@ impl Lives for Life {
 /// A reasoning span and a reasoning message may share an id (S1), and then they share the owner.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reasoning {
-    span: Life,
-    message: Life,
+    span: Status,
+    message: Status,
 }
 
-impl Lives for Reasoning {
+impl Statuses for Reasoning {
     #[inline]
-    fn of(self, kind: SubjectKind) -> Life {
+    fn of(self, kind: SubjectKind) -> Status {
         if kind == SubjectKind::ReasoningSpan { self.span } else { self.message }
     }
 
     #[inline]
-    fn of_mut(&mut self, kind: SubjectKind) -> &mut Life {
+    fn of_mut(&mut self, kind: SubjectKind) -> &mut Status {
         if kind == SubjectKind::ReasoningSpan { &mut self.span } else { &mut self.message }
     }
 
@@ -150,19 +159,19 @@ impl AsRef<str> for StepKey {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry<K, L = Life> {
+pub(crate) struct Entry<K, L = Status> {
     pub(crate) key: K,
     pub(crate) owner: Owner,
-    pub(crate) life: L,
+    pub(crate) status: L,
 }
 
-impl<K: Key, L: Lives> Entry<K, L> {
+impl<K: Key, L: Statuses> Entry<K, L> {
     pub(crate) fn subject(&self, kind: SubjectKind) -> Subject {
         Subject::new(kind, self.key.text())
     }
 
     pub(crate) fn history(&self, kind: SubjectKind) -> History {
-        self.life.of(kind).history(&self.owner)
+        self.status.of(kind).history(&self.owner)
     }
 }
 
@@ -171,7 +180,7 @@ impl<K: Key, L: Lives> Entry<K, L> {
 /// Looking up the thing that was looked up last, as a row of deltas does, compares two pointers;
 /// any other costs one probe.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<K, L = Life> {
+pub(crate) struct Table<K, L = Status> {
     /// By hash, so that no key is held twice; by the next free number where two hashes are equal.
     places: IdMap<u64, usize>,
     entries: Vec<Entry<K, L>>,
@@ -184,7 +193,7 @@ impl<K, L> Default for Table<K, L> {
     }
 }
 
-impl<K: Key, L: Lives> Table<K, L> {
+impl<K: Key, L: Statuses> Table<K, L> {
     /// Room that is kept from one run to the next: enough for most runs, nothing beside a thread.
     const KEPT: usize = 64;
 
@@ -231,7 +240,7 @@ impl<K: Key, L: Lives> Table<K, L> {
             Err(number) => {
                 let place = self.entries.len();
                 self.places.insert(number, place);
-                self.entries.push(Entry { key: key.clone(), owner: owner(), life: L::default() });
+                self.entries.push(Entry { key: key.clone(), owner: owner(), status: L::default() });
                 place
             }
         };
@@ -239,17 +248,17 @@ impl<K: Key, L: Lives> Table<K, L> {
         self.entries.get_mut(place)
     }
 
-    /// Notes an owner without opening anything; `outright` also where there is one already.
-    pub(crate) fn name(&mut self, key: &K, owner: Option<&SubagentRunId>, outright: bool, at: u64) {
+    /// Notes an owner without opening anything.
+    pub(crate) fn name(&mut self, key: &K, owner: Option<&SubagentRunId>, claim: Claim, at: u64) {
         match self.find(key) {
-            Some(entry) if outright => {
+            Some(entry) if claim == Claim::Outright => {
                 entry.owner = owner.cloned();
-                entry.life.name(at);
+                entry.status.name(at);
             }
             Some(_) => {}
             None => {
                 if let Some(entry) = self.claim(key, || owner.cloned()) {
-                    entry.life.name(at);
+                    entry.status.name(at);
                 }
             }
         }
@@ -258,7 +267,7 @@ impl<K: Key, L: Lives> Table<K, L> {
     /// Adds what is open of this kind, each with its place in the order of the openings.
     pub(crate) fn list_open(&self, kind: SubjectKind, open: &mut Vec<(u64, Subject, History)>) {
         for entry in &self.entries {
-            if let Life::Open { order, .. } = entry.life.of(kind) {
+            if let Status::Open { order, .. } = entry.status.of(kind) {
                 open.push((order, entry.subject(kind), entry.history(kind)));
             }
         }
@@ -281,11 +290,11 @@ mod tests {
         for (at, id) in ids.iter().enumerate() {
             assert!(table.find(id).is_none() && table.get(id).is_none());
             let owner = SubagentRunId::new(id.as_str());
-            table.claim(id, || Some(owner)).unwrap().life = Life::Closed { at: at as u64 };
+            table.claim(id, || Some(owner)).unwrap().status = Status::Closed { at: at as u64 };
         }
         for (at, id) in ids.iter().enumerate().rev() {
             let entry = table.find(id).unwrap();
-            assert_eq!((&entry.key, entry.life), (id, Life::Closed { at: at as u64 }));
+            assert_eq!((&entry.key, entry.status), (id, Status::Closed { at: at as u64 }));
             assert_eq!(entry.owner.as_ref().unwrap().as_str(), id.as_str());
             assert!(table.claim(id, || None).unwrap().owner.is_some(), "the first owner stays (O3)");
         }

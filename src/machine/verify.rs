@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 
 use super::items::Items;
 use super::sink::{Sink, Stage};
+use super::table::Claim;
 use super::{Machine, Push};
 use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy};
 use crate::event::fast::{TextChunk, TextContent};
@@ -388,7 +389,7 @@ impl Verifier {
             self.items.expect_others();
         }
         if let Some(input) = &event.input {
-            self.items.seed(&input.messages, false, place.index);
+            self.items.seed(&input.messages, Claim::IfUnclaimed, place.index);
         }
         self.phase =
             Phase::Active(Run { id: event.run_id.clone(), thread: event.thread_id.clone(), since: place.index });
