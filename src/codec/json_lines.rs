@@ -1,7 +1,7 @@
 //! JSON Lines: <https://jsonlines.org>.
 
-use super::Ready;
 use super::whole::Completeness;
+use super::{Ready, looked_at};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::raw::{Raw, RawItem};
@@ -49,8 +49,6 @@ pub struct JsonLinesDecoder {
     line: Vec<u8>,
     ready: Ready,
     ended: bool,
-    #[cfg(test)]
-    looked_at: usize,
 }
 
 decoder!(JsonLinesDecoder: "[`Error::LimitExceeded`].", "T1a");
@@ -63,8 +61,6 @@ impl Default for JsonLinesDecoder {
             line: Vec::new(),
             ready: Ready::default(),
             ended: false,
-            #[cfg(test)]
-            looked_at: 0,
         }
     }
 }
@@ -110,7 +106,7 @@ impl JsonLinesDecoder {
             match rest {
                 [] => return Ok(()),
                 [first, after @ ..] if BOM.get(seen) == Some(first) => {
-                    self.count(1);
+                    looked_at(1);
                     self.bom = (seen + 1 < BOM.len()).then_some(seen + 1);
                     rest = after;
                 }
@@ -123,16 +119,16 @@ impl JsonLinesDecoder {
         while !rest.is_empty() {
             if self.line.is_empty() {
                 let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
-                self.count(blank);
+                looked_at(blank);
                 rest = rest.get(blank..).unwrap_or_default();
             }
             let end = memchr::memchr(b'\n', rest);
             let (text, tail) = rest.split_at(end.unwrap_or(rest.len()));
             self.append(text)?;
-            self.count(text.len());
+            looked_at(text.len());
             rest = tail;
             if let [_, tail @ ..] = tail {
-                self.count(1);
+                looked_at(1);
                 self.end_line();
                 rest = tail;
             }
@@ -162,16 +158,6 @@ impl JsonLinesDecoder {
             self.ready.event(Raw::Bytes(line));
         }
     }
-
-    #[cfg(test)]
-    fn count(&mut self, bytes: usize) {
-        self.looked_at += bytes;
-    }
-
-    #[cfg(not(test))]
-    #[inline]
-    #[allow(clippy::unused_self, reason = "counts in tests only")]
-    fn count(&mut self, _: usize) {}
 }
 
 #[cfg(test)]
@@ -179,7 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::codec::testing::{cut, run, run_in_pieces, texts};
+    use crate::codec::testing::{LOOKED_AT, cut, run, run_in_pieces, texts};
     use crate::error::TruncatedBy;
 
     #[test]
@@ -242,11 +228,12 @@ mod tests {
     fn a_long_line_costs_a_look_at_each_byte_whatever_the_pieces() {
         let text = format!("\r\n {}\r\n", "1".repeat(300_000));
         for size in [1, 7, 4096, text.len()] {
+            LOOKED_AT.set(0);
             let mut decoder = JsonLinesDecoder::new();
             for piece in text.as_bytes().chunks(size) {
                 decoder.push(piece).unwrap();
             }
-            assert_eq!(decoder.looked_at, text.len());
+            assert_eq!(LOOKED_AT.get(), text.len());
             assert!(decoder.pop().is_some());
         }
     }
@@ -278,13 +265,14 @@ mod tests {
         fn any_bytes_cost_a_look_each_and_bounded_memory(
             pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20),
         ) {
+            LOOKED_AT.set(0);
             let mut decoder = JsonLinesDecoder::new().with_limits(Limits { max_event_bytes: 16, ..Limits::default() });
             let mut len = 0;
             for piece in pieces {
                 len += piece.len();
                 let _ = decoder.push(&piece);
                 prop_assert!(decoder.partial().len() <= 17);
-                prop_assert!(decoder.looked_at <= len);
+                prop_assert!(LOOKED_AT.get() <= len);
             }
             let _ = decoder.finish();
         }

@@ -159,11 +159,27 @@ impl Ready {
     }
 }
 
+/// Tells the tests that so many bytes were looked at: each is to be looked at once.
+#[cfg(any(feature = "sse", feature = "json-lines"))]
+#[inline(always)]
+fn looked_at(bytes: usize) {
+    #[cfg(test)]
+    testing::LOOKED_AT.set(testing::LOOKED_AT.get() + bytes);
+    #[cfg(not(test))]
+    let _ = bytes;
+}
+
 /// What the tests of the decoders share.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
     use crate::machine::Push;
+
+    #[cfg(any(feature = "sse", feature = "json-lines"))]
+    thread_local! {
+        /// How many bytes the decoders of this test looked at.
+        pub(crate) static LOOKED_AT: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+    }
 
     /// Everything that a decoder gives for these pieces, and how it ends.
     pub(crate) fn run_in_pieces<'a, M>(

@@ -1,8 +1,8 @@
 //! Server-sent events: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse>, and the format
 //! itself: <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>.
 
-use super::Ready;
 use super::whole::Completeness;
+use super::{Ready, looked_at};
 use crate::error::Error;
 use crate::event_type::EventType;
 use crate::json::node::Node;
@@ -69,8 +69,6 @@ pub struct SseDecoder {
     name: Vec<u8>,
     ready: Ready,
     ended: bool,
-    #[cfg(test)]
-    looked_at: usize,
 }
 
 /// Where in a line the decoder is.
@@ -109,8 +107,6 @@ impl Default for SseDecoder {
             name: Vec::new(),
             ready: Ready::default(),
             ended: false,
-            #[cfg(test)]
-            looked_at: 0,
         }
     }
 }
@@ -194,7 +190,7 @@ impl SseDecoder {
                 At::Value | At::Ignored | At::EventValue => {
                     let end = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
                     let (text, tail) = rest.split_at(end);
-                    self.count(end);
+                    looked_at(end);
                     if self.at == At::Value {
                         self.append(text)?;
                     } else if self.at == At::EventValue {
@@ -203,7 +199,7 @@ impl SseDecoder {
                     }
                     rest = tail;
                     if let [end, tail @ ..] = tail {
-                        self.count(1);
+                        looked_at(1);
                         self.end_line(*end)?;
                         rest = tail;
                     }
@@ -242,7 +238,7 @@ impl SseDecoder {
                 At::Name(seen) if DATA.get(seen) == Some(first) => self.at = At::Name(seen + 1),
                 At::Bom(_) | At::Name(_) | At::EventName(_) => self.at = At::Ignored,
             }
-            self.count(1);
+            looked_at(1);
             rest = after;
         }
         Ok(())
@@ -300,16 +296,6 @@ impl SseDecoder {
             },
         }
     }
-
-    #[cfg(test)]
-    fn count(&mut self, bytes: usize) {
-        self.looked_at += bytes;
-    }
-
-    #[cfg(not(test))]
-    #[inline]
-    #[allow(clippy::unused_self, reason = "counts in tests only")]
-    fn count(&mut self, _: usize) {}
 }
 
 /// How much of the name of an event is kept: no name of interest is longer.
@@ -354,7 +340,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::codec::testing::{cut, run, run_in_pieces, texts};
+    use crate::codec::testing::{LOOKED_AT, cut, run, run_in_pieces, texts};
     use crate::error::TruncatedBy;
 
     fn data(bytes: &[u8]) -> Vec<String> {
@@ -519,11 +505,12 @@ mod tests {
     fn a_long_event_costs_a_look_at_each_byte_whatever_the_pieces() {
         let text = format!("data: {}\ndata: {}\n\n", "1".repeat(300_000), "2".repeat(300_000));
         for size in [1, 7, 4096, text.len()] {
+            LOOKED_AT.set(0);
             let mut decoder = SseDecoder::new();
             for piece in text.as_bytes().chunks(size) {
                 decoder.push(piece).unwrap();
             }
-            assert_eq!(decoder.looked_at, text.len());
+            assert_eq!(LOOKED_AT.get(), text.len());
             assert!(decoder.pop().is_some());
         }
     }
@@ -565,13 +552,14 @@ mod tests {
                 0..20,
             ),
         ) {
+            LOOKED_AT.set(0);
             let mut decoder = SseDecoder::new().with_limits(Limits { max_event_bytes: 16, ..Limits::default() });
             let mut len = 0;
             for piece in pieces {
                 len += piece.len();
                 let _ = decoder.push(&piece);
                 prop_assert!(decoder.partial().len() <= 16);
-                prop_assert!(decoder.looked_at <= len);
+                prop_assert!(LOOKED_AT.get() <= len);
             }
             let _ = decoder.finish();
         }
