@@ -75,7 +75,7 @@ fn a4_what_streams_into_a_message_that_becomes_an_activity_has_nowhere_to_go() {
     assert_eq!(assembled.warned(), [(Rule::A4, 7), (Rule::A4, 8)]);
     let told: Vec<_> = assembled.warnings().into_iter().map(|warning| &warning.message).collect();
     assert!(told[0].contains("\"m\"") && told[1].contains("\"c\"") && told[1].contains('2'), "{told:?}");
-    for id in ["c", "e"] {
+    for id in cases(["c", "e"]) {
         assert_eq!(assembled.snapshot.tool_call(id), None);
         assert_eq!(assembled.snapshot.tool_call_status(id), None);
         assert_eq!(assembled.snapshot.tool_call_message(id), None);

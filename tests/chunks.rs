@@ -3,11 +3,16 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
+#[path = "support/cases.rs"]
+mod cases;
+
 use ag_ui_stream::error::{History, Subject, SubjectKind, Violation};
 use ag_ui_stream::event::TextMessageChunkEvent;
 use ag_ui_stream::machine::{Enforcer, Expander, Machine, Push, Verifier};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule, Warning};
 use proptest::prelude::*;
+
+use cases::cases;
 use serde_json::{Value, json};
 
 /// Feeds JSON texts through enforcement and expansion; gives what came out, and how it ended.
@@ -177,7 +182,7 @@ fn c1_reasoning_chunks_become_start_content_end() {
 
 #[test]
 fn c1_no_chunk_leaves_expansion() {
-    for (first, next, _) in each_kind() {
+    for (first, next, _) in cases(each_kind()) {
         for item in expand(&[first, next, run_finished()]) {
             assert!(!item.event().unwrap().event_type().as_str().ends_with("_CHUNK"));
         }
@@ -212,7 +217,7 @@ fn c1_warnings_keep_their_place() {
 
 #[test]
 fn c2_first_chunk_without_id_is_rejected() {
-    for (_, bare, _) in each_kind() {
+    for (_, bare, _) in cases(each_kind()) {
         let violation = violation(&[run_started(), bare]);
         assert_eq!(violation.rule, Rule::C2);
         assert_eq!(violation.subject, None);
@@ -410,7 +415,7 @@ fn c4_a_bare_chunk_continues_the_only_lane_of_its_kind() {
 
 #[test]
 fn c4_a_bare_chunk_with_several_lanes_is_ambiguous() {
-    for (first, bare, kind) in each_kind() {
+    for (first, bare, kind) in cases(each_kind()) {
         let other = by("q", with(first.clone(), json!({"messageId": "j", "toolCallId": "j"})));
         let violation = violation(&[run_started(), by("s", first), other, bare]);
         assert_eq!(violation.rule, Rule::C4);
@@ -440,8 +445,8 @@ fn c4_an_ambiguity_is_of_one_kind_only() {
 
 #[test]
 fn c4_a_tag_that_differs_from_the_owner_is_rejected() {
-    for (owner, tag) in [(None, "s"), (Some("s"), "q"), (Some("s"), ""), (Some(""), "s")] {
-        for (first, _, kind) in each_kind() {
+    for (owner, tag) in cases([(None, "s"), (Some("s"), "q"), (Some("s"), ""), (Some(""), "s")]) {
+        for (first, _, kind) in cases(each_kind()) {
             let first = owner.map_or(first.clone(), |owner| by(owner, first.clone()));
             let violation = violation(&[run_started(), first.clone(), by(tag, first)]);
             assert_eq!(violation.rule, Rule::O2);
@@ -465,7 +470,7 @@ fn e8_the_empty_tag_is_a_subagent_and_not_the_parent() {
 fn c5_a_conflicting_repeat_is_rejected() {
     let first = with(text("m", "a"), json!({"role": "user", "name": "Ana"}));
     let tool = with(call("c", "a"), json!({"parentMessageId": "p"}));
-    for (first, repeat) in [
+    for (first, repeat) in cases([
         (&first, json!({"role": "assistant"})),
         (&first, json!({"name": "Eva"})),
         (&first, json!({"name": ""})),
@@ -475,7 +480,7 @@ fn c5_a_conflicting_repeat_is_rejected() {
         (&text("m", "a"), json!({"role": "user"})),
         (&text("m", "a"), json!({"name": "Ana"})),
         (&call("c", "a"), json!({"parentMessageId": "p"})),
-    ] {
+    ]) {
         let next = with(json!({"type": first["type"]}), repeat.clone());
         let violation = violation(&[run_started(), first.clone(), next]);
         assert_eq!(violation.rule, Rule::C5, "{repeat}");
@@ -658,7 +663,7 @@ fn c7_a_run_leaves_no_lane_to_the_next() {
 
 #[test]
 fn c8_an_explicit_event_for_a_chunked_item_ends_it_and_stands_alone() {
-    for (content, end) in [
+    for (content, end) in cases([
         (
             json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "i", "delta": "x"}),
             json!({"type": "TEXT_MESSAGE_END", "messageId": "i"}),
@@ -671,12 +676,12 @@ fn c8_an_explicit_event_for_a_chunked_item_ends_it_and_stands_alone() {
             json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "i", "delta": "x"}),
             json!({"type": "REASONING_MESSAGE_END", "messageId": "i"}),
         ),
-    ] {
+    ]) {
         let kind = content["type"].as_str().unwrap().rsplit_once('_').unwrap().0.to_owned();
         let (first, ..) = each_kind().into_iter().find(|(first, ..)| first["type"] == format!("{kind}_CHUNK")).unwrap();
-        for explicit in [content, end] {
+        for explicit in cases([content, end]) {
             // Also where the explicit event does not say whose item it is.
-            for first in [first.clone(), by("s", first.clone())] {
+            for first in cases([first.clone(), by("s", first.clone())]) {
                 let events = [run_started(), first, explicit.clone(), run_finished()];
                 let items = expand(&events);
                 assert!(items[3].event().unwrap().event_type().as_str().ends_with("_END"), "{}", line(&items[3]));
@@ -693,7 +698,7 @@ fn c8_an_explicit_event_for_a_chunked_item_ends_it_and_stands_alone() {
 #[test]
 fn c8_its_own_lane_and_that_of_the_item_end_in_the_order_they_opened() {
     let end = json!({"type": "TEXT_MESSAGE_END", "messageId": "m"});
-    for (first, second) in [(by("s", text("m", "")), call("c", "")), (call("c", ""), by("s", text("m", "")))] {
+    for (first, second) in cases([(by("s", text("m", "")), call("c", "")), (call("c", ""), by("s", text("m", "")))]) {
         let items = expand(&[first.clone(), second, end.clone()]);
         let mut ends: Vec<_> = items.iter().map(line).filter(|line| line.contains("END")).collect();
         assert_eq!(ends.pop().as_deref(), Some("text END m"), "the event itself");
@@ -719,7 +724,7 @@ fn c8_an_explicit_start_for_a_chunked_item_of_another_lane_meets_it_open() {
         }
         // Within its lane it ends the chunks (C6), and what they made is opened again (S5).
         let owned = |events: [Value; 2]| events.map(|event| by("s", event));
-        for [first, start] in [[first.clone(), start.clone()], owned([first, start])] {
+        for [first, start] in cases([[first.clone(), start.clone()], owned([first, start])]) {
             let items = expand(&[run_started(), first, start.clone()]);
             assert!(line(&items[items.len() - 2]).contains("END i"), "{items:?}");
             assert_eq!(items.last().and_then(Item::event).unwrap().event_type().as_str(), start["type"]);
@@ -771,7 +776,7 @@ fn c9_metadata_rides_on_what_the_chunk_becomes_and_not_on_the_end_before_it() {
 
 #[test]
 fn c9_a_first_chunk_without_delta_is_a_start_alone() {
-    for (first, _, _) in each_kind() {
+    for (first, _, _) in cases(each_kind()) {
         let mut first = with(first, json!({"metadata": {"k": 1}}));
         first.as_object_mut().unwrap().remove("delta");
         assert_eq!(expand(&[first.clone()]).len(), 1);
@@ -785,10 +790,10 @@ fn c9_a_first_chunk_without_delta_is_a_start_alone() {
 
 #[test]
 fn c9_a_continuation_of_metadata_alone_is_an_empty_content() {
-    for (first, _, _) in each_kind() {
+    for (first, _, _) in cases(each_kind()) {
         let bare = json!({"type": first["type"]});
         assert_eq!(expand(&[first.clone(), bare.clone()]).len(), 2, "and one of nothing is nothing");
-        for more in [json!({"metadata": {"finishReason": "stop"}}), json!({"rawEvent": {}})] {
+        for more in cases([json!({"metadata": {"finishReason": "stop"}}), json!({"rawEvent": {}})]) {
             let items = json_of(&expand(&[first.clone(), with(bare.clone(), more.clone())]));
             assert_eq!(items.len(), 3);
             assert_eq!(items[2]["delta"], "");
@@ -805,7 +810,7 @@ fn c9_an_empty_delta_is_a_delta() {
 
 #[test]
 fn c10_the_owner_rides_on_every_synthesized_event() {
-    for (first, bare, _) in each_kind() {
+    for (first, bare, _) in cases(each_kind()) {
         let items = json_of(&expand(&[by("s", first), bare, run_finished()]));
         assert_eq!(items.len(), 5);
         assert!(items[..4].iter().all(|event| event["subagentRunId"] == "s"), "{items:?}");
@@ -913,7 +918,7 @@ fn e11_halves_are_joined_across_chunks() {
 
 #[test]
 fn e11_every_kind_joins_its_own() {
-    for (content, chunk) in [
+    for (content, chunk) in cases([
         (
             r#"{"type":"TOOL_CALL_ARGS","toolCallId":"m","delta":"DELTA"}"#,
             r#"{"type":"TOOL_CALL_CHUNK","toolCallId":"n","toolCallName":"f","delta":"DELTA"}"#,
@@ -922,8 +927,8 @@ fn e11_every_kind_joins_its_own() {
             r#"{"type":"REASONING_MESSAGE_CONTENT","messageId":"m","delta":"DELTA"}"#,
             r#"{"type":"REASONING_MESSAGE_CHUNK","messageId":"n","delta":"DELTA"}"#,
         ),
-    ] {
-        for text in [content, chunk] {
+    ]) {
+        for text in cases([content, chunk]) {
             let (items, result) = expand_texts(&[text.replace("DELTA", HIGH), text.replace("DELTA", LOW)]);
             assert_eq!(result, Ok(()));
             assert!(line(items.last().unwrap()).contains('😀'));

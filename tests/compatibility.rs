@@ -3,11 +3,16 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
+#[path = "support/cases.rs"]
+mod cases;
+
 use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::machine::{Enforcer, Expander, Machine, Push, Upgrader, Verifier};
 use ag_ui_stream::{Error, Event, Item, Limits, Raw, RawEvent, RawItem, Rule, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use cases::cases;
 
 fn upgrader() -> Upgrader {
     Upgrader::new().with_ids(SequentialIds::new("id-"))
@@ -108,7 +113,7 @@ fn run_finished() -> Value {
 fn b1_thinking_becomes_reasoning_with_generated_ids() {
     let mut upgrader = upgrader();
     let mut found = Vec::new();
-    for event in [
+    for event in cases([
         json!({"type": "THINKING_START"}),
         json!({"type": "THINKING_TEXT_MESSAGE_START"}),
         json!({"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "hm", "timestamp": 5}),
@@ -116,7 +121,7 @@ fn b1_thinking_becomes_reasoning_with_generated_ids() {
         json!({"type": "THINKING_TEXT_MESSAGE_START"}),
         json!({"type": "THINKING_TEXT_MESSAGE_END"}),
         json!({"type": "THINKING_END"}),
-    ] {
+    ]) {
         let (warnings, Raw::Value(value), index) = translate_with(&mut upgrader, &event) else { panic!() };
         let [warning] = &warnings[..] else { panic!("one warning, not {warnings:?}") };
         assert_eq!((warning.rule, warning.path.as_str(), warning.event), (Rule::B1, "", index));
@@ -165,11 +170,11 @@ fn b1_a_lost_title_is_told() {
 
 #[test]
 fn b1_content_without_a_start_gets_an_id_that_verification_rejects() {
-    for (orphan, missing) in [
+    for (orphan, missing) in cases([
         (json!({"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "hm"}), "THINKING_TEXT_MESSAGE_START"),
         (json!({"type": "THINKING_TEXT_MESSAGE_END"}), "THINKING_TEXT_MESSAGE_START"),
         (json!({"type": "THINKING_END"}), "THINKING_START"),
-    ] {
+    ]) {
         let (items, result) = run(&[run_started(), orphan]);
         assert_eq!(result.unwrap_err().rule(), Some(Rule::S2));
         let warning = items.iter().find_map(Item::warning).unwrap();
@@ -349,7 +354,7 @@ fn parts(parts: Value) -> (Vec<Warning>, Value) {
 
 #[test]
 fn b3_a_binary_part_becomes_a_media_part_by_its_type() {
-    for (mime_type, becomes) in [
+    for (mime_type, becomes) in cases([
         ("image/png", "image"),
         ("IMAGE/PNG", "image"),
         ("audio/wav", "audio"),
@@ -358,7 +363,7 @@ fn b3_a_binary_part_becomes_a_media_part_by_its_type() {
         ("text/plain", "document"),
         ("imagery/x", "document"),
         ("", "document"),
-    ] {
+    ]) {
         let (warnings, found) =
             parts(json!([{"type": "text", "text": "t"}, binary(json!({"mimeType": mime_type, "data": "AA=="}))]));
         assert_eq!(
@@ -398,7 +403,7 @@ fn b3_the_filename_goes_into_metadata() {
     let (_, found) = parts(json!([binary(json!({"data": "AA==", "filename": "a.png"}))]));
     assert_eq!(found[0]["metadata"], json!({"filename": "a.png"}));
     assert_eq!(found[0].get("filename"), None);
-    for none in [json!(""), Value::Null] {
+    for none in cases([json!(""), Value::Null]) {
         let (_, found) = parts(json!([binary(json!({"data": "AA==", "filename": none}))]));
         assert_eq!(
             found,
@@ -411,12 +416,12 @@ fn b3_the_filename_goes_into_metadata() {
 
 #[test]
 fn b3_a_part_with_only_an_id_is_left_for_enforcement() {
-    for part in [
+    for part in cases([
         binary(json!({"id": "f"})),
         binary(json!({"data": 5})),
         json!({"type": "binary", "data": "AA=="}),
         json!({"type": "binary", "data": "AA==", "mimeType": null}),
-    ] {
+    ]) {
         let event = snapshot(json!([{"type": "text", "text": "t"}, part]));
         assert_untouched(&event);
         let (items, _) = run(&[run_started(), event]);
@@ -431,7 +436,7 @@ fn b3_a_part_sent_in_both_shapes_is_taken_once() {
     let old = binary(json!({"data": "AA==", "filename": "a.png"}));
     let new = json!({"type": "image", "metadata": {"filename": "a.png"},
                      "source": {"type": "data", "value": "AA==", "mimeType": "image/png"}});
-    for order in [json!([old, new]), json!([new, old])] {
+    for order in cases([json!([old, new]), json!([new, old])]) {
         let (warnings, found) = parts(order);
         assert_eq!(found, json!([new]));
         assert_eq!(warnings.len(), 1);
@@ -483,7 +488,7 @@ fn what_needs_no_translation_passes_unchanged_in_its_form() {
 
 #[test]
 fn what_is_no_event_passes_unchanged() {
-    for text in [
+    for text in cases([
         "",
         "null",
         "[null]",
@@ -491,7 +496,7 @@ fn what_is_no_event_passes_unchanged() {
         "{\"rawEvent\":null}",
         "{\"type\":5,\"rawEvent\":null}",
         "nullTHINKINGbinary",
-    ] {
+    ]) {
         assert_eq!(translate_with(&mut upgrader(), text), (vec![], Raw::Text(text.into()), 0));
     }
     let bytes = b"{\"type\":\"\xff\",\"rawEvent\":null}";
@@ -501,7 +506,9 @@ fn what_is_no_event_passes_unchanged() {
 #[test]
 fn what_is_beyond_the_limits_passes_unchanged() {
     let text = r#"{"type":"RAW","event":[[1]],"rawEvent":null}"#;
-    for limits in [Limits { max_depth: 2, ..Limits::default() }, Limits { max_event_bytes: 40, ..Limits::default() }] {
+    for limits in
+        cases([Limits { max_depth: 2, ..Limits::default() }, Limits { max_event_bytes: 40, ..Limits::default() }])
+    {
         let mut upgrader = Upgrader::new().with_limits(limits);
         assert_eq!(translate_with(&mut upgrader, text), (vec![], Raw::Text(text.into()), 0));
     }
@@ -569,7 +576,7 @@ fn e11_halves_of_surrogate_pairs_survive_a_translation() {
 
 #[test]
 fn e11_half_a_pair_in_an_id_stays_malformed() {
-    for id in [r"\ud83d", r"\ude00x", r"x\ud83dy"] {
+    for id in cases([r"\ud83d", r"\ude00x", r"x\ud83dy"]) {
         let text =
             format!(r#"{{"type":"TOOL_CALL_START","toolCallId":"{id}","toolCallName":"f","parentMessageId":null}}"#);
         let (_, raw, _) = translate_with(&mut upgrader(), &text);

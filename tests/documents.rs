@@ -96,14 +96,14 @@ fn a6_a_snapshot_beyond_the_bound_is_an_error_and_what_was_held_stays() {
     let small = [run_started(), state(json!({"a": 1})), activity("act", json!({"a": 1}))];
     let ended = |more: Value| [&small[..], &[run_finished(), more]].concat();
     let running = |more: Value| [&small[..], &[more]].concat();
-    for events in [
+    for events in cases([
         running(state(large.clone())),
         running(activity("act", large.clone())),
         running(activity("new", large.clone())),
         running(messages_snapshot(json!([active("act", large.clone())]))),
         ended(echo(echoed(json!([active("new", large.clone())]), json!({})))),
         vec![echo(echoed(json!([]), large.clone()))],
-    ] {
+    ]) {
         let at = events.len() as u64 - 1;
         let limits = Limits { max_document_bytes: 9_000, ..Limits::default() };
         let assembled = assemble_with(builder().limits(limits), &events);
@@ -218,7 +218,7 @@ fn a8_what_one_snapshot_holds_the_next_one_shares() {
 fn a6_what_changes_nothing_is_marked_as_no_change() {
     let held = json!({"a": 1, "l": [1, {"b": 2}], "o": {"c": "text"}});
     let patch = |operations: Value| state_patch(operations);
-    for event in [
+    for event in cases([
         patch(json!([])),
         patch(json!([{"op": "test", "path": "/a", "value": 1}])),
         patch(
@@ -227,7 +227,7 @@ fn a6_what_changes_nothing_is_marked_as_no_change() {
         patch(json!([{"op": "replace", "path": "", "value": held}])),
         patch(json!([{"op": "copy", "from": "/o", "path": "/o"}, {"op": "move", "from": "/l/0", "path": "/l/0"}])),
         state(held.clone()),
-    ] {
+    ]) {
         let assembled = assemble_run([state(held.clone()), event.clone()]);
         assert_eq!(assembled.warned(), [], "{event}");
         assert_eq!(*assembled.snapshot.state(), held, "{event}");
@@ -258,14 +258,14 @@ fn a6_what_changes_nothing_is_marked_as_no_change() {
 fn a5_what_changes_nothing_of_an_activity_is_marked_as_no_change() {
     let held = with(by("s", activity("act", json!({"n": 1}))), json!({"metadata": {"m": 1}}));
     let delta = |operations: Value| activity_patch("act", operations);
-    for event in [
+    for event in cases([
         held.clone(),
         by("s", activity("act", json!({"n": 1}))),
         with(activity("act", json!({"n": 2})), json!({"replace": false, "metadata": {"m": 1}})),
         delta(json!([])),
         with(delta(json!([{"op": "test", "path": "/n", "value": 1}])), json!({"metadata": {"m": 1}})),
         with(delta(json!([{"op": "remove", "path": "/none"}])), json!({"metadata": {"m": 1}})),
-    ] {
+    ]) {
         let assembled = assemble_run([held.clone(), event.clone()]);
         assert!(assembled.at(1).changed_messages());
         assert!(!assembled.at(2).is_change(), "{event}");
@@ -334,13 +334,13 @@ fn a2_a_messages_snapshot_of_what_is_held_is_no_change() {
     };
     let ends = [delta("open", "z"), text_end("open"), args("d", "}"), call_end("d")];
     let at = events.len() as u64 + 1;
-    for (snapshot, changes) in [
+    for (snapshot, changes) in cases([
         (restated(&[]), false),
         // What a snapshot does not speak of stays.
         (restated(&["act"]), false),
         (restated(&["r"]), true),
         (restated(&["open"]), true),
-    ] {
+    ]) {
         let all = [&events, std::slice::from_ref(&snapshot), &ends].concat();
         let assembled = assemble_run(all);
         assert_eq!(assembled.at(at).is_change(), changes, "{snapshot}");
@@ -368,7 +368,7 @@ fn a2_a_messages_snapshot_of_what_is_held_is_no_change() {
 #[test]
 fn a6_a_warning_says_which_operation_failed_and_that_nothing_is_there() {
     let held = json!({"l": [1, 2], "o": {"a": {"b": 1}}, "n": 1});
-    for (operation, said) in [
+    for (operation, said) in cases([
         (json!({"op": "remove", "path": "/none"}), r#"operation 1 (remove "/none"): there is nothing at "/none""#),
         (
             json!({"op": "replace", "path": "/o/a/c", "value": 1}),
@@ -402,7 +402,7 @@ fn a6_a_warning_says_which_operation_failed_and_that_nothing_is_there() {
         ),
         (json!({"op": "test", "path": "/n", "value": 2}), r#"operation 1 (test "/n"): another value is there"#),
         (json!({"op": "remove", "path": ""}), r#"operation 1 (remove ""): the whole document cannot be removed"#),
-    ] {
+    ]) {
         let patch = json!([{"op": "test", "path": "/n", "value": 1}, operation]);
         let assembled = assemble_run([
             state(held.clone()),

@@ -52,8 +52,7 @@ impl Subscriber for Log {
 fn logged(work: impl FnOnce(&Log)) -> Vec<String> {
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || work(&log));
-    let lines = log.0.lock().unwrap().clone();
-    lines
+    log.0.lock().unwrap().clone()
 }
 
 const UNKNOWN: &str = r#"{"type":"SHOUT"}"#;

@@ -72,7 +72,7 @@ fn owner(events: impl IntoIterator<Item = Value>, probe: Value) -> String {
 
 #[test]
 fn o1_a_null_tag_is_malformed() {
-    for event in [text_start("m"), text_content("m"), step_started("s"), custom(), activity_delta("v")] {
+    for event in cases([text_start("m"), text_content("m"), step_started("s"), custom(), activity_delta("v")]) {
         let error = Enforcer::new().push(with(event, json!({"subagentRunId": null}))).unwrap_err();
         assert_eq!(error.rule(), Some(Rule::E5));
     }
@@ -92,9 +92,9 @@ fn o1_tags_need_no_announcement() {
 
 #[test]
 fn o2_a_continuation_with_another_tag_is_rejected() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         for continuation in kind.continuations() {
-            for (owner, tag) in MISMATCHES {
+            for (owner, tag) in cases(MISMATCHES) {
                 let event = tag.sends(continuation("x"));
                 let expected =
                     mismatch(Rule::O2, 2, wire(&event), owner, tag).about(kind.subject("x"), open(1, owner.tag));
@@ -106,8 +106,8 @@ fn o2_a_continuation_with_another_tag_is_rejected() {
 
 #[test]
 fn o2_a_reopening_with_another_tag_is_rejected() {
-    for kind in KINDS {
-        for (owner, tag) in MISMATCHES {
+    for kind in cases(KINDS) {
+        for (owner, tag) in cases(MISMATCHES) {
             let event = tag.sends((kind.start)("x"));
             let expected =
                 mismatch(Rule::O2, 3, wire(&event), owner, tag).about(kind.subject("x"), closed(2, owner.tag));
@@ -134,7 +134,7 @@ fn o2_the_same_tag_and_no_tag_agree() {
 
 #[test]
 fn o2_s2_comes_first() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         for continuation in kind.continuations() {
             let error = violation_in_run([(kind.start)("x"), (kind.end)("x"), by("a", continuation("x"))]);
             assert_eq!((error.rule, error.history), (Rule::S2, closed(2, None)));
@@ -156,7 +156,7 @@ fn o2_both_owners_are_told_in_words() {
 fn o2_owners_are_told_apart_in_interleaved_items() {
     // The item of the event before is no guide to the owner of this one.
     let mut events = Vec::new();
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         for (id, owner) in [("x", A), ("y", B), ("z", PARENT)] {
             events.push(owner.sends((kind.start)(id)));
         }
@@ -180,7 +180,7 @@ fn o2_owners_are_told_apart_in_interleaved_items() {
 
 #[test]
 fn o3_an_untagged_reopening_does_not_change_the_owner() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         let events = [by("a", (kind.start)("x")), (kind.end)("x"), (kind.start)("x"), by("b", (kind.end)("x"))];
         let expected = mismatch(Rule::O2, 4, wire(&events[3]), A, B).about(kind.subject("x"), open(3, A.tag));
         assert_eq!(violation_in_run(events), expected);
@@ -190,7 +190,7 @@ fn o3_an_untagged_reopening_does_not_change_the_owner() {
 
 #[test]
 fn o3_owners_are_recorded_per_kind() {
-    for first in KINDS {
+    for first in cases(KINDS) {
         for second in KINDS.into_iter().filter(|second| second.kind != first.kind) {
             let events = [
                 by("a", (first.start)("x")),
@@ -228,7 +228,7 @@ fn o3_owners_outlive_their_items() {
 
 #[test]
 fn o3_a_result_sets_the_owner_of_its_message() {
-    for owner in OWNERS {
+    for owner in cases(OWNERS) {
         assert_eq!(owner_of_message([owner.sends(call_result("m", "c"))]), owner.name);
         // The first writer wins: under the id of another message it is one of its own (A10).
         assert_eq!(owner_of_message([by("b", call_result("m", "c")), owner.sends(call_result("m", "d"))]), B.name);
@@ -257,7 +257,7 @@ fn foreign_call(event: u64, owner: Who, found: Who, history: History, parent: (S
 #[test]
 fn o4_a_call_with_another_tag_than_its_message_is_rejected() {
     let message = || subject(SubjectKind::TextMessage, "m");
-    for (owner, tag) in MISMATCHES {
+    for (owner, tag) in cases(MISMATCHES) {
         let start = owner.sends(text_start("m"));
         let call = tag.sends(call_of("m", "c"));
         let expected = foreign_call(2, owner, tag, History::NeverOpened, (message(), open(1, owner.tag)));
@@ -275,7 +275,7 @@ fn o4_a_call_with_another_tag_than_its_message_is_rejected() {
 
 #[test]
 fn o4_an_untagged_call_inherits_the_owner_of_its_message() {
-    for owner in OWNERS {
+    for owner in cases(OWNERS) {
         let start = owner.sends(text_start("m"));
         assert_eq!(owner_of_call([start.clone(), call_of("m", "c")]), owner.name);
         assert_eq!(owner_of_call([start.clone(), text_end("m"), call_of("m", "c"), call_end("c")]), owner.name);
@@ -354,7 +354,7 @@ fn o4_r6_a_call_does_not_claim_a_message_that_may_be_held_from_before() {
     assert_eq!(stream(false, &[vec![run_started(), run_error()], run(calls().to_vec())]), Ok(()));
     assert_eq!(stream(true, &[run(calls().to_vec())]), Ok(()));
     // With nothing before, the first call makes the message, and it is that call's.
-    for runs in [vec![run(calls().to_vec())], vec![vec![run_error()], run(calls().to_vec())]] {
+    for runs in cases([vec![run(calls().to_vec())], vec![vec![run_error()], run(calls().to_vec())]]) {
         assert_eq!(stream(false, &runs).unwrap_err().rule(), Some(Rule::O4));
     }
 }
@@ -375,7 +375,7 @@ fn o4_a_call_with_the_tag_of_its_message_is_accepted() {
 
 #[test]
 fn o4_an_untagged_reopening_under_the_message_of_another_is_rejected() {
-    for (message_owner, call_owner) in [(A, B), (A, PARENT), (PARENT, A), (EMPTY, PARENT), (PARENT, EMPTY)] {
+    for (message_owner, call_owner) in cases([(A, B), (A, PARENT), (PARENT, A), (EMPTY, PARENT), (PARENT, EMPTY)]) {
         let events =
             [call_owner.sends(call_start("c")), call_end("c"), message_owner.sends(text_start("m")), call_of("m", "c")];
         let parent = (subject(SubjectKind::TextMessage, "m"), open(3, message_owner.tag));
@@ -416,7 +416,7 @@ fn o5_a_subagent_starts_once_in_a_run() {
     let expected = "an id that is new in this run";
     let again = subagent(2, EventType::SubagentStarted, expected, "one that is not", open(1, None));
     assert_eq!(violation_in_run([subagent_started("a"), subagent_started("a")]), again);
-    for end in [subagent_finished("a"), subagent_error("a")] {
+    for end in cases([subagent_finished("a"), subagent_error("a")]) {
         let again = subagent(3, EventType::SubagentStarted, expected, "one that is not", closed(2, None));
         assert_eq!(violation_in_run([subagent_started("a"), end, subagent_started("a")]), again);
     }
@@ -442,12 +442,12 @@ fn o5_a_suspended_subagent_starts_again_in_the_next_run_only() {
 #[test]
 fn o5_a_subagent_that_is_not_active_does_not_end() {
     let expected = "a subagent that is active";
-    for end in [subagent_finished("a"), subagent_error("a")] {
+    for end in cases([subagent_finished("a"), subagent_error("a")]) {
         let never = subagent(2, wire(&end), expected, "an unknown one", History::NeverOpened);
         assert_eq!(violation_in_run([subagent_started("b"), end.clone()]), never);
         // Attribution is no announcement.
         assert_eq!(violation_in_run([by("a", custom()), end.clone()]), never);
-        for first in [subagent_finished("a"), subagent_error("a")] {
+        for first in cases([subagent_finished("a"), subagent_error("a")]) {
             let twice = subagent(3, wire(&end), expected, "one that is not", closed(2, None));
             assert_eq!(violation_in_run([subagent_started("a"), first, end.clone()]), twice);
         }
@@ -457,7 +457,9 @@ fn o5_a_subagent_that_is_not_active_does_not_end() {
 #[test]
 fn o5_the_parent_of_a_subagent_was_announced() {
     let child = |parent: &str| with(subagent_started("a"), json!({"parentSubagentRunId": parent}));
-    for (before, parent) in [(subagent_started("b"), "p"), (by("p", custom()), "p"), (custom(), "a"), (custom(), "")] {
+    for (before, parent) in
+        cases([(subagent_started("b"), "p"), (by("p", custom()), "p"), (custom(), "a"), (custom(), "")])
+    {
         let mut expected = subagent(
             2,
             EventType::SubagentStarted,
@@ -505,7 +507,7 @@ fn o6_an_encrypted_value_for_the_item_of_another_is_rejected() {
         ("message", KINDS[2]), // reasoning
     ];
     for (subtype, kind) in targets {
-        for (owner, tag) in MISMATCHES {
+        for (owner, tag) in cases(MISMATCHES) {
             let value = tag.sends(encrypted_value(subtype, "x"));
             let start = owner.sends((kind.start)("x"));
             let expected = mismatch(Rule::O6, 2, EventType::ReasoningEncryptedValue, owner, tag);
@@ -564,7 +566,7 @@ fn o6_a_span_alone_has_an_owner_too() {
 
 #[test]
 fn o6_an_activity_delta_for_the_activity_of_another_is_rejected() {
-    for (owner, tag) in MISMATCHES {
+    for (owner, tag) in cases(MISMATCHES) {
         let expected = mismatch(Rule::O6, 2, EventType::ActivityDelta, owner, tag)
             .about(subject(SubjectKind::Activity, "v"), known(1, owner.tag));
         assert_eq!(violation_in_run([owner.sends(activity_snapshot("v")), tag.sends(activity_delta("v"))]), expected);
@@ -622,7 +624,7 @@ fn input(messages: &Value) -> Value {
 
 #[test]
 fn o7_messages_of_every_role_bring_their_owner() {
-    for owner in OWNERS {
+    for owner in cases(OWNERS) {
         for (message, kind) in every_role("m") {
             let messages = json!([owner.sends(message)]);
             let value = by("b", probe(kind, "m"));
@@ -639,7 +641,7 @@ fn o7_messages_of_every_role_bring_their_owner() {
 #[test]
 fn o7_tool_calls_have_the_owner_of_their_message() {
     let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": ""}});
-    for owner in OWNERS {
+    for owner in cases(OWNERS) {
         let messages =
             json!([owner.sends(json!({"id": "m", "role": "assistant", "toolCalls": [call("b"), call("c")]}))]);
         assert_eq!(owner_of_call([messages_snapshot(messages.clone())]), owner.name);
@@ -658,7 +660,7 @@ fn o7_a_snapshot_sets_owners_outright() {
             who.sends(json!({"id": "v", "role": "activity", "activityType": "plan", "content": {}})),
         ]))
     };
-    for owner in OWNERS {
+    for owner in cases(OWNERS) {
         let before = || [by("b", text_start("m")), by("b", call_start("c")), by("b", activity_snapshot("v"))];
         assert_eq!(owner_of_message(before().into_iter().chain([snapshot(owner)])), owner.name);
         assert_eq!(owner_of_call(before().into_iter().chain([snapshot(owner)])), owner.name);
@@ -716,7 +718,7 @@ fn o7_what_history_knows_is_continued_by_its_owner() {
             {"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]},
         {"id": "m", "role": "reasoning", "content": "", "subagentRunId": "a"},
     ]);
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         let id = if kind.kind == SubjectKind::ToolCall { "c" } else { "m" };
         accepts(&[input(&messages), (kind.start)(id), by("a", (kind.end)(id)), run_finished()]);
         let start = by("b", (kind.start)(id));

@@ -5,6 +5,8 @@
 
 mod support;
 
+use support::cases;
+
 use ag_ui_stream::machine::{EventPipeline, Machine, Pipeline, Push};
 use ag_ui_stream::{Error, Item, Limits};
 use proptest::prelude::*;
@@ -14,12 +16,12 @@ use support::stages::{one_by_one, whole, without_assembly};
 #[test]
 fn r8_a_run_that_lost_an_event_is_never_a_success_whatever_is_pushed_behind() {
     let long = format!(r#"{{"type":"CUSTOM","name":"{}","value":0}}"#, "x".repeat(200));
-    for fault in [
+    for fault in cases([
         "{",
         r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m"}"#,
         r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
         &long,
-    ] {
+    ]) {
         let builder = || Pipeline::builder().limits(Limits { max_event_bytes: 128, ..Limits::default() });
         let (mut pipeline, mut events): (Pipeline, EventPipeline) = (builder().build(), builder().build_events());
         for event in

@@ -29,7 +29,7 @@ fn s7_spans_make_no_message() {
     let items: Vec<_> = run.open().map(|item| (item.kind, item.id(), item.owner.as_ref().map(AsRef::as_ref))).collect();
     assert_eq!(items, [(SubjectKind::ReasoningSpan, "m", Some("s"))]);
     // Neither may the end carry the owner, nor must it.
-    for end in [reasoning_end("m"), by("s", reasoning_end("m"))] {
+    for end in cases([reasoning_end("m"), by("s", reasoning_end("m"))]) {
         let closed = assemble_open([by("s", reasoning_start("m")), end]);
         assert_eq!(closed.snapshot.run().unwrap().open().len(), 0);
         assert!(closed.at(2).changed_run());
@@ -58,7 +58,7 @@ fn a4_reasoning_for_an_activity_is_dropped_with_one_warning() {
 
 #[test]
 fn a12_a_thought_under_the_id_of_a_text_is_a_message_of_its_own() {
-    for held in [assistant("m", "a"), user("m", "a"), tool("m", "c", "a"), caller("m", &[("c", "")])] {
+    for held in cases([assistant("m", "a"), user("m", "a"), tool("m", "c", "a"), caller("m", &[("c", "")])]) {
         let mut events = in_run(reasoning("m", "hm"));
         events.extend(in_run(reasoning("m", "!")));
         let assembled = assemble_with(builder().history(typed(std::slice::from_ref(&held))), &events);
@@ -73,14 +73,14 @@ fn sealed(message: Value) -> Value {
 
 #[test]
 fn a7_an_encrypted_value_is_kept_with_its_message() {
-    for held in [
+    for held in cases([
         assistant("m", "a"),
         user("m", "a"),
         tool("m", "c", "a"),
         reasoned("m", "a"),
         json!({"role": "system", "id": "m", "content": "a"}),
         json!({"role": "developer", "id": "m", "content": "a"}),
-    ] {
+    ]) {
         let events = in_run([encrypted_value("message", "m")]);
         let assembled = assemble_with(builder().history(typed(std::slice::from_ref(&held))), &events);
         assert_eq!(assembled.messages(), [sealed(held)]);
@@ -106,7 +106,8 @@ fn a7_an_encrypted_value_is_kept_with_its_call_while_it_streams() {
 
 #[test]
 fn a7_a_value_for_what_is_not_held_is_dropped_with_a_warning() {
-    for (subtype, entity) in [("message", "none"), ("message", "act"), ("tool-call", "none"), ("tool-call", "m")] {
+    for (subtype, entity) in cases([("message", "none"), ("message", "act"), ("tool-call", "none"), ("tool-call", "m")])
+    {
         let mut events = vec![activity("act", json!({}))];
         events.extend(text("m", "x"));
         events.push(encrypted_value(subtype, entity));
@@ -119,7 +120,7 @@ fn a7_a_value_for_what_is_not_held_is_dropped_with_a_warning() {
 
 #[test]
 fn o6_a_value_for_an_id_of_both_kinds_is_the_text_s() {
-    for history in [[reasoned("m", "hm"), assistant("m", "a")], [assistant("m", "a"), reasoned("m", "hm")]] {
+    for history in cases([[reasoned("m", "hm"), assistant("m", "a")], [assistant("m", "a"), reasoned("m", "hm")]]) {
         let events = in_run([encrypted_value("message", "m")]);
         let assembled = assemble_with(builder().history(typed(&history)), &events);
         let expected = history.map(|held| if held["role"] == "assistant" { sealed(held) } else { held });

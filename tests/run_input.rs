@@ -3,6 +3,9 @@
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+#[path = "support/cases.rs"]
+mod cases;
+
 use std::borrow::Cow;
 
 use ag_ui_stream::id::MessageId;
@@ -10,6 +13,8 @@ use ag_ui_stream::input::{Outgoing, ProtocolVersion};
 use ag_ui_stream::machine::{Downgrader, Machine, Push};
 use ag_ui_stream::message::{Message, TextPart, UserMessage};
 use ag_ui_stream::{Error, Event, Raw, RawItem, Rule, RunAgentInput, Warning};
+
+use cases::cases;
 use serde_json::{Value, json};
 
 fn version(text: &str) -> ProtocolVersion {
@@ -79,7 +84,7 @@ fn t4_e5_what_is_malformed_is_an_error_whichever_way_it_comes() {
         assert_eq!(malformed(error), (Rule::E5, "/messages/0/content/0/text".into()), "{peer}");
     }
     // No old shape is repaired in what an application sends but `binary` parts.
-    for (key, path) in [("state", "/state"), ("forwardedProps", "/forwardedProps")] {
+    for (key, path) in cases([("state", "/state"), ("forwardedProps", "/forwardedProps")]) {
         let mut given = input(json!([]));
         given[key] = Value::Null;
         assert_eq!(malformed(Outgoing::new().prepare_value(given).unwrap_err()), (Rule::E5, path.into()));
@@ -104,7 +109,7 @@ fn e10_text_and_value_are_read_alike_however_deep() {
         assert_eq!(from_text, RunAgentInput::from_value(&value), "{depth}");
         assert_eq!(matches!(from_text, Err(Error::LimitExceeded(_))), depth > 512, "{depth}");
     }
-    for (bytes, found) in [(&b"{\xff"[..], "no UTF-8 at byte 1"), (b"{", "no JSON: expected a key at byte 1")] {
+    for (bytes, found) in cases([(&b"{\xff"[..], "no UTF-8 at byte 1"), (b"{", "no JSON: expected a key at byte 1")]) {
         let Err(Error::Malformed(error)) = RunAgentInput::from_json(bytes) else { panic!("{bytes:?}") };
         assert_eq!((error.rule, &*error.expected, &*error.found), (Rule::E9, "the input of a run", found));
     }
@@ -171,7 +176,7 @@ fn t4_activity_messages_are_never_sent() {
 #[test]
 fn b3_binary_parts_become_parts_of_today_and_only_a_loss_is_worth_a_warning() {
     let binary = json!({"type": "binary", "mimeType": "image/png", "url": "https://example.com/cat.png"});
-    for peer in ["1.0", "0.0.47"] {
+    for peer in cases(["1.0", "0.0.47"]) {
         let (sent, warnings) = sent(peer, json!([{"id": "m", "role": "user", "content": [binary]}]));
         assert_eq!((&sent["messages"][0]["content"], warnings), (&json!([picture()]), vec![]));
     }
@@ -316,7 +321,8 @@ fn r11_their_events_are_dropped_each_with_a_warning_and_keep_their_place() {
 
 #[test]
 fn r11_what_is_malformed_and_what_has_no_subagents_is_left_as_it_is() {
-    for text in ["{", "[]", "5", r#"{"type":5,"subagentRunId":"s"}"#, r#"{"type": "STEP_STARTED", "stepName": "one"}"#]
+    for text in
+        cases(["{", "[]", "5", r#"{"type":5,"subagentRunId":"s"}"#, r#"{"type": "STEP_STARTED", "stepName": "one"}"#])
     {
         assert_eq!(heard("0.0.57", text), RawItem::Event { raw: text.into(), index: 0 });
     }

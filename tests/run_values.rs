@@ -159,7 +159,7 @@ fn a_run_that_breaks_a_rule_is_rejected() {
     let assembled = assemble_with(builder(), &[run_started(), subagent_started("s"), text_end("m")]);
     assert_eq!(assembled.snapshot.run().unwrap().outcome, RunOutcome::Rejected);
     assert_eq!(assembled.snapshot.subagent("s").unwrap().status, SubagentStatus::Abandoned);
-    for (cut, outcome) in [(Cut::Truncated, RunOutcome::Truncated), (Cut::Rejected, RunOutcome::Rejected)] {
+    for (cut, outcome) in cases([(Cut::Truncated, RunOutcome::Truncated), (Cut::Rejected, RunOutcome::Rejected)]) {
         let mut pipeline = Pipeline::new();
         pipeline.push(run_started()).unwrap();
         pipeline.cut(cut);
@@ -220,7 +220,7 @@ fn usage_is_kept_as_sent_and_summed_count_by_count() {
 
 #[test]
 fn a_run_without_usage_has_no_total() {
-    for usage in [json!({}), json!({"usage": []})] {
+    for usage in cases([json!({}), json!({"usage": []})]) {
         assert_eq!(last_run(&[run_started(), with(run_finished(), usage)]).total_usage(), None);
     }
     let mut run = last_run(&in_run([]));

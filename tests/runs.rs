@@ -30,7 +30,7 @@ fn finished(run: &str, thread: &str) -> Value {
 
 #[test]
 fn r1_nothing_but_a_run_or_an_error_comes_first() {
-    for (event, about) in inner_events() {
+    for (event, about) in cases(inner_events()) {
         let event_type = wire(&event);
         let mut expected =
             Violation::new(Rule::R1, 0, event_type, "RUN_STARTED or RUN_ERROR as the first event", event_type.as_str());
@@ -65,7 +65,7 @@ fn r1_a_run_or_an_error_comes_first() {
 
 #[test]
 fn r2_a_run_within_a_run_is_rejected() {
-    for id in ["r", "other"] {
+    for id in cases(["r", "other"]) {
         let error = violation(&[run_started(), custom(), started(id, "t")]);
         let expected = Violation::new(
             Rule::R2,
@@ -98,7 +98,7 @@ fn still_open(event: u64, others: Vec<(Subject, History)>) -> Violation {
 
 #[test]
 fn r3_run_finished_with_an_open_item_is_rejected() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         let error = violation_in_run([(kind.start)("x"), run_finished()]);
         assert_eq!(error, still_open(2, vec![(kind.subject("x"), open(1, None))]));
     }
@@ -119,11 +119,11 @@ fn r3_run_finished_with_an_active_subagent_is_rejected() {
 
 #[test]
 fn r3_an_outcome_of_any_kind_finds_nothing_open() {
-    for outcome in [
+    for outcome in cases([
         json!({"type": "success"}),
         json!({"type": "cancelled"}),
         json!({"type": "interrupt", "interrupts": [{"id": "i", "reason": "ask"}]}),
-    ] {
+    ]) {
         let end = with(run_finished(), json!({"outcome": outcome}));
         assert_eq!(violation_in_run([text_start("x"), end.clone()]).rule, Rule::R3);
         accepts(&run([text_start("x"), text_end("x"), end]));
@@ -571,7 +571,7 @@ fn r10_every_breach_of_one_event_is_told() {
 fn r10_id_checks_change_no_other_verdict() {
     // R3 comes before R10, in both.
     let events = run([text_start("m"), finished("other", "another")]);
-    for driven in [verify(&events), verify_strictly(&events)] {
+    for driven in cases([verify(&events), verify_strictly(&events)]) {
         assert_eq!(driven.warnings(), Vec::<&Warning>::new());
         assert_eq!(broken(driven, 3).rule, Rule::R3);
     }
@@ -625,7 +625,8 @@ fn r11_an_equal_or_older_version_is_silent() {
 
 #[test]
 fn r11_a_newer_version_is_served_with_a_warning() {
-    for version in ["1.1", "1.10", "2.0", "10.0", "1.18446744073709551616", "340282366920938463463374607431768211456.0"]
+    for version in
+        cases(["1.1", "1.10", "2.0", "10.0", "1.18446744073709551616", "340282366920938463463374607431768211456.0"])
     {
         let driven = verify(&declares(version));
         assert_eq!(driven.error, None);
@@ -639,7 +640,8 @@ fn r11_a_newer_version_is_served_with_a_warning() {
 
 #[test]
 fn r11_a_version_that_cannot_be_read_is_served_with_a_warning() {
-    for version in ["draft", "", "1", "1.", ".0", "1.0.0", "v1.0", "1.0-rc", "+1.0", "1.-0", " 1.0", "1.0\n", "𝟏.𝟎"]
+    for version in
+        cases(["draft", "", "1", "1.", ".0", "1.0.0", "v1.0", "1.0-rc", "+1.0", "1.-0", " 1.0", "1.0\n", "𝟏.𝟎"])
     {
         let driven = verify(&declares(version));
         assert_eq!(driven.error, None);

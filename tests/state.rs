@@ -20,7 +20,7 @@ fn a6_the_state_is_the_empty_object_until_someone_sets_it() {
 
 #[test]
 fn a6_a_snapshot_replaces_the_state_by_any_value() {
-    for value in [json!(null), json!(false), json!(0), json!(""), json!([1]), json!({"b": 1}), json!(1.5)] {
+    for value in cases([json!(null), json!(false), json!(0), json!(""), json!([1]), json!({"b": 1}), json!(1.5)]) {
         let assembled = assemble_run([state(json!({"a": {"b": 1}})), by("s", state(value.clone()))]);
         assert_eq!(*assembled.snapshot.state(), value);
         assert!(assembled.at(2).changed_state());
@@ -58,7 +58,7 @@ fn a6_one_operation_that_fails_leaves_the_state_as_it_was() {
         {"op": "remove", "path": "/o/a"},
         {"op": "replace", "path": "/n", "value": 9},
     ]);
-    for bad in [
+    for bad in cases([
         json!({"op": "remove", "path": "/none"}),
         json!({"op": "replace", "path": "/none", "value": 1}),
         json!({"op": "add", "path": "/none/there", "value": 1}),
@@ -72,7 +72,7 @@ fn a6_one_operation_that_fails_leaves_the_state_as_it_was() {
         // The value is there, the place is not.
         json!({"op": "move", "from": "/o", "path": "/none/there"}),
         json!({"op": "move", "from": "/o", "path": "/o/inside"}),
-    ] {
+    ]) {
         let before = json!({"l": [1, 2], "o": {"a": 1}, "n": 1});
         let mut patch = good.clone();
         patch.as_array_mut().unwrap().push(bad.clone());
@@ -90,7 +90,7 @@ fn a6_one_operation_that_fails_leaves_the_state_as_it_was() {
 
 #[test]
 fn a6_a_test_compares_numbers_by_value() {
-    for (held, tested, equal) in [
+    for (held, tested, equal) in cases([
         (json!(1), json!(1.0), true),
         (json!([{"a": 1.0}]), json!([{"a": 1}]), true),
         (json!(-0.0), json!(0), true),
@@ -99,7 +99,7 @@ fn a6_a_test_compares_numbers_by_value() {
         (json!({"a": 1}), json!({"a": 1.0, "b": 1}), false),
         (json!([1]), json!([1.0, 2]), false),
         (json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64), false),
-    ] {
+    ]) {
         let patch = json!([{"op": "test", "path": "/n", "value": tested}, {"op": "add", "path": "/ok", "value": true}]);
         let assembled = assemble_run([state(json!({"n": held})), state_patch(patch)]);
         assert_eq!(assembled.snapshot.state().get("ok").is_some(), equal, "{held} {tested}");

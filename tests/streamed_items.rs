@@ -32,7 +32,7 @@ fn s1_kinds_do_not_share_their_ids() {
 
 #[test]
 fn s1_an_open_item_of_another_kind_is_not_meant() {
-    for opened in KINDS {
+    for opened in cases(KINDS) {
         for kind in KINDS.into_iter().filter(|kind| kind.kind != opened.kind) {
             for continuation in kind.continuations() {
                 let event = continuation("x");
@@ -45,7 +45,7 @@ fn s1_an_open_item_of_another_kind_is_not_meant() {
 
 #[test]
 fn s1_an_end_closes_its_own_id_only() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         accepts_in_run([(kind.start)("x"), (kind.start)("y"), (kind.end)("x"), (kind.end)("y")]);
         let error = violation_in_run([(kind.start)("x"), (kind.start)("y"), (kind.end)("x"), run_finished()]);
         assert_eq!(error.others, [(kind.subject("y"), open(2, None))]);
@@ -56,7 +56,7 @@ fn s1_an_end_closes_its_own_id_only() {
 
 #[test]
 fn s2_what_was_never_opened_is_neither_continued_nor_closed() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         for continuation in kind.continuations() {
             let event = continuation("x");
             let expected = not_open(kind, 1, wire(&event), "an unknown one", History::NeverOpened);
@@ -70,7 +70,7 @@ fn s2_what_was_never_opened_is_neither_continued_nor_closed() {
 
 #[test]
 fn s2_what_is_closed_is_neither_continued_nor_closed() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         for continuation in kind.continuations() {
             let event = continuation("x");
             let expected = not_open(kind, 4, wire(&event), "one that is not", closed(2, Some("a")));
@@ -81,8 +81,8 @@ fn s2_what_is_closed_is_neither_continued_nor_closed() {
 
 #[test]
 fn s2_what_is_open_is_not_opened() {
-    for kind in KINDS {
-        for tag in [None, Some("a")] {
+    for kind in cases(KINDS) {
+        for tag in cases([None, Some("a")]) {
             let tagged = |event: Value| tag.map_or(event.clone(), |tag| by(tag, event));
             let start = (kind.start)("x");
             let expected =
@@ -103,7 +103,7 @@ fn s2_what_a_list_of_messages_named_is_not_open() {
         {"id": "x", "role": "reasoning", "content": "", "subagentRunId": "a"},
     ]);
     let input = json!({"input": {"threadId": "t", "runId": "r", "messages": messages}});
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         for continuation in kind.continuations() {
             let event = continuation("x");
             // No list has spans: the reasoning message of the same id is none.
@@ -205,7 +205,7 @@ fn s4_standalone_events_may_come_anywhere_in_a_run() {
 
 #[test]
 fn s5_a_closed_item_may_be_opened_again() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         let mut events = Vec::new();
         for _ in 0..3 {
             events.push((kind.start)("x"));
@@ -416,7 +416,7 @@ fn c1_an_error_about_a_chunk_names_the_chunk() {
 
 #[test]
 fn e8_the_empty_id_is_an_id() {
-    for kind in KINDS {
+    for kind in cases(KINDS) {
         accepts_in_run([(kind.start)(""), (kind.end)("")]);
         assert_eq!(violation_in_run([(kind.start)(""), (kind.start)("")]).subject, Some(kind.subject("")));
         assert_eq!(violation_in_run([(kind.start)("x"), (kind.end)("")]).history, History::NeverOpened);
@@ -432,8 +432,8 @@ fn e8_the_empty_id_is_an_id() {
 
 #[test]
 fn e7_no_id_is_special() {
-    for id in ["constructor", "__proto__", "toString", "hasOwnProperty", "\u{0}", "🦀", " x", "x "] {
-        for kind in KINDS {
+    for id in cases(["constructor", "__proto__", "toString", "hasOwnProperty", "\u{0}", "🦀", " x", "x "]) {
+        for kind in cases(KINDS) {
             for continuation in kind.continuations() {
                 assert_eq!(violation_in_run([(kind.start)("x"), continuation(id)]).history, History::NeverOpened);
             }

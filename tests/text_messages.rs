@@ -30,7 +30,7 @@ fn s3_an_empty_delta_changes_nothing() {
 
 #[test]
 fn s6_the_role_decides_the_message() {
-    for role in ["assistant", "user", "system", "developer"] {
+    for role in cases(["assistant", "user", "system", "developer"]) {
         let start = with(text_start("m"), json!({"role": role, "name": "n"}));
         let assembled = assemble_run([by("a", start), text_content("m"), text_end("m")]);
         let expected = json!({"id": "m", "role": role, "name": "n", "content": "x", "subagentRunId": "a"});
@@ -110,11 +110,11 @@ fn a4_text_goes_on_the_last_part_or_into_a_new_one() {
     let image = json!({"type": "image", "source": {"type": "url", "value": "u"}});
     let parts = |parts: Value| json!({"role": "user", "id": "m", "content": parts});
     let note = json!({"type": "text", "text": "see ", "id": "p", "metadata": 1});
-    for (before, after) in [
+    for (before, after) in cases([
         (json!([image, note]), json!([image, {"type": "text", "text": "see xy", "id": "p", "metadata": 1}])),
         (json!([note, image]), json!([note, image, {"type": "text", "text": "xy"}])),
         (json!([]), json!([{"type": "text", "text": "xy"}])),
-    ] {
+    ]) {
         let events = in_run([text_start("m"), delta("m", "x"), delta("m", "y"), text_end("m")]);
         let assembled = assemble_with(builder().history(typed(&[parts(before)])), &events);
         assert_eq!(assembled.messages(), [parts(after)]);

@@ -47,7 +47,7 @@ fn a3_a_call_without_a_parent_makes_a_message_of_its_own_id() {
 
 #[test]
 fn a3_a_parent_of_another_role_is_left_alone() {
-    for parent in [user("m", "q"), reasoned("m", "hm"), active("m", json!({})), tool("m", "x", "r")] {
+    for parent in cases([user("m", "q"), reasoned("m", "hm"), active("m", json!({})), tool("m", "x", "r")]) {
         let events = in_run([under("m", call_start("c")), args("c", "{}"), call_end("c")]);
         let assembled = assemble_with(builder().history(typed(std::slice::from_ref(&parent))), &events);
         assert_eq!(assembled.messages(), [parent, caller("c", &[("c", "{}")])]);
@@ -57,7 +57,7 @@ fn a3_a_parent_of_another_role_is_left_alone() {
 
 #[test]
 fn a3_the_message_of_a_call_whose_id_is_a_thought_s_takes_the_text_under_that_id() {
-    for held in [reasoned("c", "hm"), active("c", json!({}))] {
+    for held in cases([reasoned("c", "hm"), active("c", json!({}))]) {
         let events = in_run(call("c", "{}").into_iter().chain(text("c", "hi")));
         let assembled = assemble_with(builder().history(typed(std::slice::from_ref(&held))), &events);
         assert_eq!(assembled.messages(), [held, with(caller("c", &[("c", "{}")]), json!({"content": "hi"}))]);

@@ -4,12 +4,17 @@
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+#[path = "support/cases.rs"]
+mod cases;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ag_ui_stream::machine::{Enforcer, Machine, Push};
 use ag_ui_stream::{Error, Event, EventType, Item, Limits, Rule, Warning};
 use serde_json::{Value, json};
+
+use cases::cases;
 
 fn fixtures(folder: &str) -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fixtures");
@@ -196,7 +201,7 @@ fn e3_an_unknown_outcome_is_stripped_and_an_array_in_its_place_is_malformed() {
 
 #[test]
 fn e4_an_unknown_role_is_stripped_where_it_is_optional() {
-    for event_type in ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CHUNK"] {
+    for event_type in cases(["TEXT_MESSAGE_START", "TEXT_MESSAGE_CHUNK"]) {
         let text = format!(r#"{{"type":"{event_type}","messageId":"m","role":"narrator"}}"#);
         assert_eq!(warned(&text), [(Rule::E4, "/role".to_owned())]);
     }
@@ -213,7 +218,7 @@ fn e4_a_single_constant_is_no_closed_set() {
 
 #[test]
 fn e5_null_is_no_absence() {
-    for field in ["role", "name", "subagentRunId", "timestamp", "rawEvent", "metadata"] {
+    for field in cases(["role", "name", "subagentRunId", "timestamp", "rawEvent", "metadata"]) {
         let text = format!(r#"{{"type":"TEXT_MESSAGE_START","messageId":"m","{field}":null}}"#);
         assert_eq!(rejected(&text), (Rule::E5, format!("/{field}")));
     }
@@ -241,7 +246,7 @@ fn e6_open_objects_stay_whole() {
 
 #[test]
 fn e7_keys_with_a_meaning_elsewhere_are_ordinary() {
-    for key in ["constructor", "__proto__", "toString"] {
+    for key in cases(["constructor", "__proto__", "toString"]) {
         let text = format!(r#"{{"type":"TEXT_MESSAGE_END","messageId":"m","{key}":1}}"#);
         assert_eq!(warned(&text), [(Rule::E2, format!("/{key}"))]);
     }
@@ -432,7 +437,7 @@ fn e11_lone_surrogates_in_other_text_become_replacement_characters_with_a_warnin
 
 #[test]
 fn e11_half_a_pair_in_an_id_is_malformed() {
-    for field in ["messageId", "subagentRunId"] {
+    for field in cases(["messageId", "subagentRunId"]) {
         let mut event = json!({"type": "TEXT_MESSAGE_END", "messageId": "m", "subagentRunId": "s"});
         event[field] = json!("HALF");
         let text = event.to_string().replace("HALF", r"x\ud83d");
@@ -443,7 +448,7 @@ fn e11_half_a_pair_in_an_id_is_malformed() {
 #[test]
 fn e11_half_a_pair_in_the_id_of_a_part_is_malformed() {
     let source = r#"{"type":"url","value":"v"}"#;
-    for kind in ["text", "image", "audio", "video", "document"] {
+    for kind in cases(["text", "image", "audio", "video", "document"]) {
         let body = if kind == "text" { r#""text":"t""#.to_owned() } else { format!(r#""source":{source}"#) };
         let result = |id: &str| {
             let part = format!(r#"{{"type":"{kind}","id":"{id}",{body}}}"#);
@@ -460,14 +465,14 @@ fn e11_half_a_pair_in_the_id_of_a_part_is_malformed() {
 
 #[test]
 fn e11_half_a_pair_in_a_json_pointer_is_replaced_with_a_warning() {
-    for (event, path) in [
+    for (event, path) in cases([
         (r#"{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a\ud83d","value":1}]}"#, "/delta/0/path"),
         (r#"{"type":"STATE_DELTA","delta":[{"op":"copy","from":"/\ude00","path":"/b"}]}"#, "/delta/0/from"),
         (
             r#"{"type":"ACTIVITY_DELTA","messageId":"m","activityType":"t","patch":[{"op":"remove","path":"/\ud83dx"}]}"#,
             "/patch/0/path",
         ),
-    ] {
+    ]) {
         let (event, warnings) = read(event);
         let told: Vec<_> = warnings.iter().map(|warning| (warning.rule, &*warning.path)).collect();
         assert_eq!(told, [(Rule::E11, path)]);

@@ -9,9 +9,13 @@ use ag_ui_stream::{Error, Event, Item, Warning};
 use serde_json::{Value, json};
 
 pub mod assembled;
+mod cases;
 pub mod model;
 pub mod stages;
 pub mod verified;
+
+#[allow(unused_imports, reason = "each test uses its own part")]
+pub use cases::cases;
 
 /// Properties that are tried on the same cases every time.
 pub fn seeded(cases: u32) -> proptest::test_runner::Config {

@@ -11,6 +11,7 @@ use crate::event::{
     ReasoningMessageStartEvent, TextMessageContentEvent, TextMessageRole, TextMessageStartEvent,
 };
 use crate::id::{MessageId, SubagentRunId, ToolCallId};
+use crate::machine::streamed::Streamed;
 use crate::message::{
     AssistantMessage, Content, DeveloperMessage, Message, ReasoningMessage, SystemMessage, UserMessage,
 };
@@ -24,7 +25,7 @@ impl Assembler {
             return Change { messages: MessageChange::one(key), run: true, ..Change::default() };
         }
         let start = Start {
-            kind: SubjectKind::TextMessage,
+            kind: Streamed::Text,
             id: &event.message_id,
             owner: event.subagent_run_id.as_ref(),
             metadata: event.base.metadata.as_ref(),
@@ -54,7 +55,7 @@ impl Assembler {
 
     pub(super) fn start_reasoning(&mut self, event: &ReasoningMessageStartEvent, warnings: &mut Warnings) -> Change {
         let start = Start {
-            kind: SubjectKind::ReasoningMessage,
+            kind: Streamed::Reasoning,
             id: &event.message_id,
             owner: event.subagent_run_id.as_ref(),
             metadata: event.base.metadata.as_ref(),
@@ -70,7 +71,7 @@ impl Assembler {
     /// Opens the message of this kind that is held under the id, or a new one.
     fn start(&mut self, start: Start<'_>, new: impl FnOnce() -> Message, warnings: &mut Warnings) -> Change {
         let Start { kind, id, owner, metadata } = start;
-        let is_text = kind == SubjectKind::TextMessage;
+        let is_text = kind == Streamed::Text;
         let held = if is_text { self.held_text(id) } else { self.held_reasoning(id) };
         let created = match (held, self.held(id).map(class_of)) {
             (Some(_), _) => None,
@@ -94,8 +95,12 @@ impl Assembler {
             }
         };
         let target = held.or(created);
-        let seq =
-            self.open_item(kind, id.id(), owner.or(self.owner_at(target)).cloned().as_ref(), warnings.place.index);
+        let seq = self.open_item(
+            kind.subject(),
+            id.id(),
+            owner.or(self.owner_at(target)).cloned().as_ref(),
+            warnings.place.index,
+        );
         let table = if is_text { &mut self.live.text } else { &mut self.live.reasoning };
         table.insert(id.id().clone(), OpenMessage { target, seq, hint: 0 });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
@@ -173,7 +178,7 @@ impl Assembler {
 
 /// What the STARTs of text and of reasoning have in common.
 struct Start<'e> {
-    kind: SubjectKind,
+    kind: Streamed,
     id: &'e MessageId,
     owner: Option<&'e SubagentRunId>,
     metadata: Option<&'e Metadata>,
