@@ -9,7 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 noted="W1 69
 W3 100
 W5 82
-W6 133"
+W6 133
+W7 9999"
 
 cargo bench --locked --quiet --no-run --bench instructions
 program=$(cargo bench --locked --quiet --no-run --bench instructions --message-format json |
