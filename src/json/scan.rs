@@ -13,7 +13,7 @@ pub(crate) struct SyntaxError {
 }
 
 /// Reads JSON tokens from a text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -147,12 +147,6 @@ impl<'a> Scanner<'a> {
             self.at += N;
         }
         found
-    }
-
-    /// The byte at a distance.
-    #[inline]
-    pub(crate) fn peek_at(&self, distance: usize) -> Option<u8> {
-        self.bytes.get(self.at + distance).copied()
     }
 
     /// A string; the scanner stands on its opening quote.
