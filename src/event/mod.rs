@@ -19,9 +19,9 @@ pub use smol_str::SmolStr;
 mod activity;
 mod base;
 pub(crate) mod fast;
+mod passthrough;
 mod reasoning;
 mod run;
-mod special;
 mod state;
 mod step;
 mod subagent;
@@ -30,20 +30,20 @@ mod tool;
 
 pub use activity::{ActivityDeltaEvent, ActivitySnapshotEvent};
 pub use base::BaseEvent;
+pub use passthrough::{CustomEvent, RawPassthroughEvent};
 pub use reasoning::{
     ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, ReasoningEndEvent, ReasoningMessageChunkEvent,
     ReasoningMessageContentEvent, ReasoningMessageEndEvent, ReasoningMessageStartEvent, ReasoningStartEvent,
 };
 pub use run::{
-    Interrupt, Interrupts, RunErrorEvent, RunFinishedCancelledOutcome, RunFinishedEvent, RunFinishedInterruptOutcome,
-    RunFinishedOutcome, RunFinishedSuccessOutcome, RunStartedEvent, TokenUsage,
+    CancelledOutcome, Interrupt, InterruptOutcome, Interrupts, RunErrorEvent, RunFinishedEvent, RunFinishedOutcome,
+    RunStartedEvent, SuccessOutcome, TokenUsage,
 };
-pub use special::{CustomEvent, RawPassthroughEvent};
 pub use state::{JsonPatch, MessagesSnapshotEvent, Operation, StateDeltaEvent, StateSnapshotEvent};
 pub use step::{StepFinishedEvent, StepStartedEvent};
 pub use subagent::{
-    SubagentErrorEvent, SubagentFinishedEvent, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome,
-    SubagentFinishedSuspendedOutcome, SubagentStartedEvent,
+    SubagentErrorEvent, SubagentFinishedEvent, SubagentFinishedOutcome, SubagentStartedEvent, SubagentSuccessOutcome,
+    SubagentSuspendedOutcome,
 };
 pub use text::{
     TextMessageChunkEvent, TextMessageContentEvent, TextMessageEndEvent, TextMessageRole, TextMessageStartEvent,

@@ -80,7 +80,7 @@ object! {
 object! {
     /// The run did what it was asked to do.
     #[derive(Default)]
-    pub struct RunFinishedSuccessOutcome {
+    pub struct SuccessOutcome {
         tag "type" "success";
         optional {
             /// The tool calls that the application is expected to answer (rule R9).
@@ -91,7 +91,7 @@ object! {
 
 object! {
     /// The run waits for answers.
-    pub struct RunFinishedInterruptOutcome {
+    pub struct InterruptOutcome {
         tag "type" "interrupt";
         required {
             /// What it waits for, at least one.
@@ -103,7 +103,7 @@ object! {
 object! {
     /// The run was stopped on purpose: neither a success nor a failure.
     #[derive(Default)]
-    pub struct RunFinishedCancelledOutcome {
+    pub struct CancelledOutcome {
         tag "type" "cancelled";
     }
 }
@@ -112,11 +112,11 @@ union! {
     /// How a run ended (rule R7).
     pub enum RunFinishedOutcome by "type" {
         /// It did what it was asked to do.
-        Success "success" RunFinishedSuccessOutcome,
+        Success "success" SuccessOutcome,
         /// It waits for answers.
-        Interrupt "interrupt" RunFinishedInterruptOutcome,
+        Interrupt "interrupt" InterruptOutcome,
         /// It was stopped on purpose.
-        Cancelled "cancelled" RunFinishedCancelledOutcome,
+        Cancelled "cancelled" CancelledOutcome,
     }
 }
 

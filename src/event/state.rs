@@ -240,8 +240,8 @@ impl Decode for Read {
     fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
         let (mut op, mut path, mut from, mut value) = (None, None, None, None);
         let mut members = reader.members()?;
-        while let Some(key) = reader.next(&mut members)? {
-            match key {
+        while reader.more(&mut members)? {
+            match reader.key()? {
                 "op" if op.is_none() => op = Some(reader.plain()?),
                 "path" => reader.once(&mut path)?,
                 "from" => reader.once(&mut from)?,

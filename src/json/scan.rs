@@ -138,6 +138,19 @@ impl<'a> Scanner<'a> {
         self.text.get(start..start + len)
     }
 
+    /// A key without escapes and its colon, up to the value; `None` where there is another thing.
+    pub(crate) fn plain_key(&mut self) -> Option<&'a str> {
+        let key = self.plain_string()?;
+        if !self.take(b':') {
+            self.skip_whitespace();
+            if !self.take(b':') {
+                return None;
+            }
+        }
+        self.skip_whitespace();
+        Some(key)
+    }
+
     /// Steps over these bytes, if they are next.
     #[inline]
     pub(crate) fn take_all<const N: usize>(&mut self, bytes: &[u8; N]) -> bool {

@@ -141,15 +141,15 @@ macro_rules! object {
                 $($(let mut $ifield: Option<crate::schema::decode::Ident> = None;)*)?
                 $($(let mut $nfield: Option<crate::schema::decode::NonNull> = None;)*)?
                 $($(let mut $base = <object!(@type $base)>::default();)+)?
-                while let Some(key) = reader.next(&mut members)? {
-                    match key {
+                while reader.more(&mut members)? {
+                    match reader.key()? {
                         $($($rkey => reader.once(&mut $rfield)?,)*)?
                         $($($okey => reader.once(&mut $ofield)?,)*)?
                         $($($ikey => reader.once(&mut $ifield)?,)*)?
                         $($($nkey => reader.once(&mut $nfield)?,)*)?
                         $($const_key => reader.constant($const_value, &mut constant)?,)?
                         $($tag_key => reader.constant($tag_value, &mut members.tagged)?,)?
-                        $($(object!(@known $base) => object!(@take $base $base key reader),)+)?
+                        $($(key @ object!(@known $base) => object!(@take $base $base key reader),)+)?
                         _ => return None,
                     }
                 }
@@ -191,10 +191,13 @@ macro_rules! object {
     (@debug subagent_run_id $self:ident $out:ident) => {
         if let Some(id) = &$self.subagent_run_id { $out.field("subagent_run_id", id); }
     };
-    (@known base) => { "timestamp" | "rawEvent" | "metadata" };
+    (@known base) => { ("timestamp" | "rawEvent" | "metadata") };
     (@known subagent_run_id) => { "subagentRunId" };
     (@take base $base:ident $key:ident $reader:ident) => { $base.take($key, $reader)? };
-    (@take subagent_run_id $id:ident $key:ident $reader:ident) => { $reader.once(&mut $id)? };
+    (@take subagent_run_id $id:ident $key:ident $reader:ident) => {{
+        let _: &str = $key;
+        $reader.once(&mut $id)?
+    }};
     (@check base $self:ident $depth:ident $flaws:ident) => { $self.base.check($depth, $flaws); };
     (@check subagent_run_id $self:ident $depth:ident $flaws:ident) => {};
     (@read base $object:ident $cx:ident $faults:ident) => { BaseEvent::read($object, $cx, &mut $faults) };

@@ -28,13 +28,14 @@ pub(crate) struct Reader<'a, 'i> {
 
 /// Where a reader stands within an object.
 pub(crate) struct Members {
-    first: bool,
+    begun: bool,
+    is_first: bool,
     /// Whether the tag was read.
     pub(crate) tagged: bool,
 }
 
 impl Members {
-    const BEGIN: Self = Self { first: true, tagged: false };
+    const BEGIN: Self = Self { begun: false, is_first: false, tagged: false };
 }
 
 /// Reads one value that is the whole of a text.
@@ -53,25 +54,29 @@ impl<'a> Reader<'a, '_> {
     pub(crate) fn tag(&mut self, key: &str) -> Option<&'a str> {
         let start = self.scanner.clone();
         let mut members = self.enter()?;
-        self.tagged = self.next(&mut members)?? == key;
-        if self.tagged {
-            return self.plain();
-        }
-        loop {
-            self.plain()?;
-            if self.next(&mut members)?? == key {
+        while self.more(&mut members)? {
+            if self.scanner.plain_key()? == key {
+                self.tagged = members.is_first;
                 let tag = self.plain();
-                self.scanner = start;
-                self.depth += 1;
+                if !members.is_first {
+                    self.scanner = start;
+                    self.depth += 1;
+                }
                 return tag;
             }
+            self.plain()?;
         }
+        None
     }
 
     /// Enters the object that comes next.
     #[inline]
     pub(crate) fn members(&mut self) -> Option<Members> {
-        if core::mem::take(&mut self.tagged) { Some(Members { first: false, tagged: true }) } else { self.enter() }
+        if core::mem::take(&mut self.tagged) {
+            Some(Members { begun: true, is_first: false, tagged: true })
+        } else {
+            self.enter()
+        }
     }
 
     #[inline]
@@ -80,27 +85,28 @@ impl<'a> Reader<'a, '_> {
         self.scanner.take(b'{').then_some(Members::BEGIN)
     }
 
-    /// The key of the next member, whose value comes next; `Some(None)` behind the last member.
+    /// Whether there is another member, whose key comes next.
     #[inline]
-    pub(crate) fn next(&mut self, members: &mut Members) -> Option<Option<&'a str>> {
+    pub(crate) fn more(&mut self, members: &mut Members) -> Option<bool> {
         self.scanner.skip_whitespace();
         if self.scanner.take(b'}') {
             self.depth += 1;
-            return Some(None);
+            return Some(false);
         }
-        if !core::mem::take(&mut members.first) {
+        members.is_first = !core::mem::replace(&mut members.begun, true);
+        if !members.is_first {
             if !self.scanner.take(b',') {
                 return None;
             }
             self.scanner.skip_whitespace();
         }
-        let key = self.scanner.plain_string()?;
-        self.scanner.skip_whitespace();
-        if !self.scanner.take(b':') {
-            return None;
-        }
-        self.scanner.skip_whitespace();
-        Some(Some(key))
+        Some(true)
+    }
+
+    /// The key of a member, whose value comes next.
+    #[inline]
+    pub(crate) fn key(&mut self) -> Option<&'a str> {
+        self.scanner.plain_key()
     }
 
     /// Reads the value of a member that was not there before.
@@ -179,7 +185,8 @@ impl<'a> Reader<'a, '_> {
     pub(crate) fn object(&mut self) -> Option<Map<String, Value>> {
         let mut map = Map::new();
         let mut members = self.enter()?;
-        while let Some(key) = self.next(&mut members)? {
+        while self.more(&mut members)? {
+            let key = self.key()?;
             // Which of two equal keys counts is for the tree to know.
             if map.insert(key.to_owned(), self.value()?).is_some() {
                 return None;
