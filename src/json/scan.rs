@@ -162,6 +162,16 @@ impl<'a> Scanner<'a> {
         found
     }
 
+    /// Steps over this text, if it is next.
+    #[inline(always)]
+    pub(crate) fn take_str(&mut self, text: &'static str) -> bool {
+        let found = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(text.as_bytes()));
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+
     /// A string; the scanner stands on its opening quote.
     pub(crate) fn string(&mut self) -> Result<Str<'a>, SyntaxError> {
         self.advance();

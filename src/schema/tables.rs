@@ -141,6 +141,7 @@ macro_rules! object {
                 $($(let mut $ifield: Option<crate::schema::decode::Ident> = None;)*)?
                 $($(let mut $nfield: Option<crate::schema::decode::NonNull> = None;)*)?
                 $($(let mut $base = <object!(@type $base)>::default();)+)?
+                $($(if reader.take_key(&members, concat!(",\"", $rkey, "\":")) { reader.once(&mut $rfield)?; })*)?
                 while reader.more(&mut members)? {
                     match reader.key()? {
                         $($($rkey => reader.once(&mut $rfield)?,)*)?
