@@ -44,6 +44,7 @@ fn main() {
         "W4" => workloads::w4(),
         "W5" => workloads::w5(),
         "W6" => workloads::w6(),
+        "W7" => workloads::w7(),
         _ => return,
     };
     black_box(measured(way, &workload.events));

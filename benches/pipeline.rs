@@ -77,7 +77,7 @@ fn combined(events: &[String]) -> usize {
 }
 
 fn workloads(criterion: &mut Criterion) {
-    for workload in workloads::all() {
+    for workload in workloads::all().into_iter().chain([workloads::w7()]) {
         let events = &workload.events;
         // What comes out is right, or its cost means nothing.
         let expected = full(events);

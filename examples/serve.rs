@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use ag_ui_stream::codec::Format;
 use ag_ui_stream::event::{
-    Interrupt, ReasoningMessageChunkEvent, RunErrorEvent, RunFinishedEvent, RunFinishedInterruptOutcome,
-    RunStartedEvent, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent,
+    Interrupt, InterruptOutcome, ReasoningMessageChunkEvent, RunErrorEvent, RunFinishedEvent, RunStartedEvent,
+    TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent,
 };
 use ag_ui_stream::input::PROTOCOL_VERSION;
 use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, RunAgentInput};
@@ -126,7 +126,7 @@ fn script(input: RunAgentInput) -> Vec<Event> {
     if asked.contains("ask") {
         let mut question = Interrupt::new(id("question"), "confirmation");
         question.message = Some("Are you sure?".into());
-        finished.outcome = Some(RunFinishedInterruptOutcome::new(question).into());
+        finished.outcome = Some(InterruptOutcome::new(question).into());
         events.push(finished.into());
         return events;
     }

@@ -208,7 +208,7 @@ impl fmt::Debug for Interner {
 }
 
 macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $slot:literal;)*) => {$(
         $(#[$doc])*
         ///
         /// An opaque string: any text is legal, the empty one included (rule E8). A clone shares
@@ -229,6 +229,12 @@ macro_rules! ids {
             #[inline]
             pub fn as_str(&self) -> &str {
                 self.0.as_str()
+            }
+
+            /// An id with this text, which shares its allocation with those before it.
+            #[inline]
+            pub(crate) fn interned(text: &str, interner: &mut Interner) -> Self {
+                Self(interner.get($slot, text))
             }
 
             #[allow(dead_code, reason = "not every id type passes through every table")]
@@ -353,19 +359,20 @@ macro_rules! ids {
     )*};
 }
 
+// The number says which of the interner's most recent ids to look at first.
 ids! {
     /// The id of a message: `messageId` on events, `id` on messages.
-    MessageId;
+    MessageId 0;
     /// The id of a tool call.
-    ToolCallId;
+    ToolCallId 1;
     /// The id of a run.
-    RunId;
+    RunId 3;
     /// The id of a thread, the conversation that runs belong to.
-    ThreadId;
+    ThreadId 3;
     /// The id of one invocation of a subagent.
-    SubagentRunId;
+    SubagentRunId 2;
     /// The id of an interrupt.
-    InterruptId;
+    InterruptId 3;
 }
 
 /// Where new ids come from when the crate has to make one (rule B1, and new runs).

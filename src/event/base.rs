@@ -1,13 +1,17 @@
 //! What every event may carry.
 
+use core::fmt;
+
 use serde::ser::SerializeMap;
 use serde_json::Value;
 
-use crate::schema::decode::{Context, Faults, NonNull, Object};
+use crate::schema::check::Flaws;
+use crate::schema::decode::{Context, Decode, Faults, NonNull, Object};
+use crate::schema::text::Reader;
 use crate::shared::Metadata;
 
 /// What every event may carry. Serialized beside the event's own fields.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BaseEvent {
     /// When the event was made, in the producer's unit (milliseconds since 1970 by custom), within
@@ -30,6 +34,45 @@ impl BaseEvent {
         }
     }
 
+    /// Reads one of its members, which the reader stands at.
+    pub(crate) fn take(&mut self, key: &str, reader: &mut Reader<'_, '_>) -> Option<()> {
+        match key {
+            "timestamp" => reader.once(&mut self.timestamp),
+            "metadata" => reader.once(&mut self.metadata),
+            _ if self.raw_event.is_some() => None,
+            _ => {
+                self.raw_event = Some(Box::new(NonNull::read(reader)?.0));
+                Some(())
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn check(&self, depth: usize, flaws: &mut Flaws) {
+        if let Some(timestamp) = &self.timestamp {
+            flaws.within("timestamp", |flaws| timestamp.check(depth, flaws));
+        }
+        if let Some(raw_event) = &self.raw_event {
+            flaws.within("rawEvent", |flaws| flaws.not_null(raw_event, depth));
+        }
+        if let Some(metadata) = &self.metadata {
+            flaws.within("metadata", |flaws| metadata.check(depth, flaws));
+        }
+    }
+
+    /// Shows what is there.
+    pub(crate) fn debug(&self, out: &mut fmt::DebugStruct<'_, '_>) {
+        if let Some(timestamp) = &self.timestamp {
+            out.field("timestamp", timestamp);
+        }
+        if let Some(raw_event) = &self.raw_event {
+            out.field("raw_event", raw_event);
+        }
+        if let Some(metadata) = &self.metadata {
+            out.field("metadata", metadata);
+        }
+    }
+
     pub(crate) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         if let Some(timestamp) = &self.timestamp {
             map.serialize_entry("timestamp", timestamp)?;
@@ -41,5 +84,14 @@ impl BaseEvent {
             map.serialize_entry("metadata", metadata)?;
         }
         Ok(())
+    }
+}
+
+/// Absent fields are left out.
+impl fmt::Debug for BaseEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("BaseEvent");
+        self.debug(&mut out);
+        out.finish()
     }
 }

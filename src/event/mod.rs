@@ -1,10 +1,16 @@
 //! The 31 events of AG-UI 1.0, as types.
 
+use core::fmt;
+
 use serde::{Serialize, Serializer};
 
 pub use crate::event_type::EventType;
 use crate::id::SubagentRunId;
-use crate::schema::decode::{Context, Decode, Decoded};
+use crate::json::node::Node;
+use crate::rule::Rule;
+use crate::schema::check::Flaws;
+use crate::schema::decode::{Context, Decode, Decoded, Reject};
+use crate::schema::text::Reader;
 pub use crate::shared::Metadata;
 /// The type of a delta: text that needs no allocation while it is short. Re-exported from `smol_str`.
 #[doc(no_inline)]
@@ -13,10 +19,9 @@ pub use smol_str::SmolStr;
 mod activity;
 mod base;
 pub(crate) mod fast;
-pub(crate) mod open;
+mod passthrough;
 mod reasoning;
 mod run;
-mod special;
 mod state;
 mod step;
 mod subagent;
@@ -25,20 +30,20 @@ mod tool;
 
 pub use activity::{ActivityDeltaEvent, ActivitySnapshotEvent};
 pub use base::BaseEvent;
+pub use passthrough::{CustomEvent, RawPassthroughEvent};
 pub use reasoning::{
     ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, ReasoningEndEvent, ReasoningMessageChunkEvent,
     ReasoningMessageContentEvent, ReasoningMessageEndEvent, ReasoningMessageStartEvent, ReasoningStartEvent,
 };
 pub use run::{
-    Interrupt, Interrupts, RunErrorEvent, RunFinishedCancelledOutcome, RunFinishedEvent, RunFinishedInterruptOutcome,
-    RunFinishedOutcome, RunFinishedSuccessOutcome, RunStartedEvent, TokenUsage,
+    CancelledOutcome, Interrupt, InterruptOutcome, Interrupts, RunErrorEvent, RunFinishedEvent, RunFinishedOutcome,
+    RunStartedEvent, SuccessOutcome, TokenUsage,
 };
-pub use special::{CustomEvent, RawPassthroughEvent};
 pub use state::{JsonPatch, MessagesSnapshotEvent, Operation, StateDeltaEvent, StateSnapshotEvent};
 pub use step::{StepFinishedEvent, StepStartedEvent};
 pub use subagent::{
-    SubagentErrorEvent, SubagentFinishedEvent, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome,
-    SubagentFinishedSuspendedOutcome, SubagentStartedEvent,
+    SubagentErrorEvent, SubagentFinishedEvent, SubagentFinishedOutcome, SubagentStartedEvent, SubagentSuccessOutcome,
+    SubagentSuspendedOutcome,
 };
 pub use text::{
     TextMessageChunkEvent, TextMessageContentEvent, TextMessageEndEvent, TextMessageRole, TextMessageStartEvent,
@@ -53,7 +58,7 @@ macro_rules! events {
         ///
         /// Serialized to its exact wire form, absent fields left out. It is read from JSON by
         /// [`Event::from_json`], or by the enforcement stage, which also tells what it removed.
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Event {
             $(#[doc = stringify!($variant)] $variant(events!(@held $event $(, $boxed)?)),)*
@@ -78,8 +83,44 @@ macro_rules! events {
                 match self { $(Event::$variant(event) => &mut event.base,)* }
             }
 
-            pub(crate) fn decode_as(event_type: EventType, node: &crate::json::node::Node<'_>, cx: &mut Context) -> Decoded<Self> {
+            /// The subagent invocation that the event is attributed to, or that it is about; absent
+            /// means the parent agent (rule O1).
+            #[must_use]
+            #[inline]
+            pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
+                match self { $(Event::$variant(event) => event.owner(),)* }
+            }
+
+            pub(crate) fn decode_as(event_type: EventType, node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
                 match event_type { $(EventType::$variant => Decode::decode(node, cx).map(Event::$variant),)* }
+            }
+        }
+
+        impl Decode for Event {
+            fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
+                let object = cx.object(node)?;
+                let event_type = EventType::from_wire(cx.tag(object, "type")?).ok_or(Reject::Unknown(Rule::E1))?;
+                Self::decode_as(event_type, node, cx)
+            }
+
+            fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+                match EventType::from_wire(reader.tag("type")?)? {
+                    $(EventType::$variant => Decode::read(reader).map(Event::$variant),)*
+                }
+            }
+
+            #[inline]
+            fn check(&self, depth: usize, flaws: &mut Flaws) {
+                match self { $(Event::$variant(event) => event.check(depth, flaws),)* }
+            }
+        }
+
+        deserialize!(Event);
+
+        /// As the struct that it holds.
+        impl fmt::Debug for Event {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self { $(Event::$variant(event) => event.fmt(f),)* }
             }
         }
 
@@ -133,42 +174,4 @@ events! {
     SubagentStarted SubagentStartedEvent, boxed;
     SubagentFinished SubagentFinishedEvent, boxed;
     SubagentError SubagentErrorEvent, boxed;
-}
-
-impl Event {
-    /// The subagent invocation that the event is attributed to, or that it is about; absent means
-    /// the parent agent (rule O1).
-    #[must_use]
-    pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
-        match self {
-            Event::TextMessageStart(event) => event.subagent_run_id.as_ref(),
-            Event::TextMessageContent(event) => event.subagent_run_id.as_ref(),
-            Event::TextMessageEnd(event) => event.subagent_run_id.as_ref(),
-            Event::TextMessageChunk(event) => event.subagent_run_id.as_ref(),
-            Event::ToolCallStart(event) => event.subagent_run_id.as_ref(),
-            Event::ToolCallArgs(event) => event.subagent_run_id.as_ref(),
-            Event::ToolCallEnd(event) => event.subagent_run_id.as_ref(),
-            Event::ToolCallChunk(event) => event.subagent_run_id.as_ref(),
-            Event::ToolCallResult(event) => event.subagent_run_id.as_ref(),
-            Event::StateSnapshot(event) => event.subagent_run_id.as_ref(),
-            Event::StateDelta(event) => event.subagent_run_id.as_ref(),
-            Event::ActivitySnapshot(event) => event.subagent_run_id.as_ref(),
-            Event::ActivityDelta(event) => event.subagent_run_id.as_ref(),
-            Event::Raw(event) => event.subagent_run_id.as_ref(),
-            Event::Custom(event) => event.subagent_run_id.as_ref(),
-            Event::StepStarted(event) => event.subagent_run_id.as_ref(),
-            Event::StepFinished(event) => event.subagent_run_id.as_ref(),
-            Event::ReasoningStart(event) => event.subagent_run_id.as_ref(),
-            Event::ReasoningMessageStart(event) => event.subagent_run_id.as_ref(),
-            Event::ReasoningMessageContent(event) => event.subagent_run_id.as_ref(),
-            Event::ReasoningMessageEnd(event) => event.subagent_run_id.as_ref(),
-            Event::ReasoningMessageChunk(event) => event.subagent_run_id.as_ref(),
-            Event::ReasoningEnd(event) => event.subagent_run_id.as_ref(),
-            Event::ReasoningEncryptedValue(event) => event.subagent_run_id.as_ref(),
-            Event::SubagentStarted(event) => Some(&event.subagent_run_id),
-            Event::SubagentFinished(event) => Some(&event.subagent_run_id),
-            Event::SubagentError(event) => Some(&event.subagent_run_id),
-            Event::MessagesSnapshot(_) | Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) => None,
-        }
-    }
 }

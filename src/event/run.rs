@@ -9,7 +9,9 @@ use super::Metadata;
 use crate::id::{InterruptId, RunId, ThreadId, ToolCallId};
 use crate::json::node::Node;
 use crate::run_input::RunAgentInput;
+use crate::schema::check::Flaws;
 use crate::schema::decode::{Context, Decode, Decoded};
+use crate::schema::text::Reader;
 
 object! {
     /// A run begins (rules R1, R2, R6).
@@ -78,7 +80,7 @@ object! {
 object! {
     /// The run did what it was asked to do.
     #[derive(Default)]
-    pub struct RunFinishedSuccessOutcome {
+    pub struct SuccessOutcome {
         tag "type" "success";
         optional {
             /// The tool calls that the application is expected to answer (rule R9).
@@ -89,7 +91,7 @@ object! {
 
 object! {
     /// The run waits for answers.
-    pub struct RunFinishedInterruptOutcome {
+    pub struct InterruptOutcome {
         tag "type" "interrupt";
         required {
             /// What it waits for, at least one.
@@ -101,7 +103,7 @@ object! {
 object! {
     /// The run was stopped on purpose: neither a success nor a failure.
     #[derive(Default)]
-    pub struct RunFinishedCancelledOutcome {
+    pub struct CancelledOutcome {
         tag "type" "cancelled";
     }
 }
@@ -110,11 +112,11 @@ union! {
     /// How a run ended (rule R7).
     pub enum RunFinishedOutcome by "type" {
         /// It did what it was asked to do.
-        Success "success" RunFinishedSuccessOutcome,
+        Success "success" SuccessOutcome,
         /// It waits for answers.
-        Interrupt "interrupt" RunFinishedInterruptOutcome,
+        Interrupt "interrupt" InterruptOutcome,
         /// It was stopped on purpose.
-        Cancelled "cancelled" RunFinishedCancelledOutcome,
+        Cancelled "cancelled" CancelledOutcome,
     }
 }
 
@@ -147,12 +149,28 @@ impl Decode for Interrupts {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         match node {
             Node::Array(elements) if elements.is_empty() => {
-                Err(cx.fault(crate::rule::Rule::E5, cx.path(), "at least one interrupt", "an empty array".into()))
+                Err(cx.fault(crate::rule::Rule::E5, cx.path(), NOT_EMPTY, EMPTY.into()))
             }
             _ => cx.list(node).map(Self),
         }
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.list().filter(|list| !list.is_empty()).map(Self)
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        if self.0.is_empty() {
+            flaws.fault(NOT_EMPTY, EMPTY);
+        }
+        self.0.check(depth, flaws);
+    }
 }
+
+const NOT_EMPTY: &str = "at least one interrupt";
+const EMPTY: &str = "an empty array";
+
+deserialize!(Interrupts);
 
 object! {
     /// A question that a run waits for.

@@ -14,7 +14,9 @@ use serde_json::{Map, Value};
 use crate::json::node::Node;
 use crate::message::Message;
 use crate::rule::Rule;
+use crate::schema::check::Flaws;
 use crate::schema::decode::{Context, Decode, Decoded, Faults, Reject};
+use crate::schema::text::Reader;
 use crate::shared::Document;
 
 object! {
@@ -182,7 +184,23 @@ impl Decode for JsonPatch {
         }
         Ok(patch)
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        let operations = reader.list::<Read>()?.into_iter().map(|Read(operation, _)| operation).collect();
+        Some(Self::from_operations(operations))
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        let Some(depth) = flaws.enter(depth) else { return };
+        for operation in self.operations() {
+            let Some(depth) = flaws.enter(depth) else { return };
+            operation.value().into_iter().for_each(|value| flaws.open(value, depth));
+            operation.others().into_iter().flat_map(Map::values).for_each(|value| flaws.open(value, depth));
+        }
+    }
 }
+
+deserialize!(JsonPatch);
 
 /// An operation as it is read: with its other members.
 struct Read(PatchOperation, Map<String, Value>);
@@ -217,6 +235,32 @@ impl Decode for Read {
         let others = cx.open_others(object, needs)?;
         Ok(Self(operation, others))
     }
+
+    /// With the members that it needs, and no others.
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        let (mut op, mut path, mut from, mut value) = (None, None, None, None);
+        let mut members = reader.members()?;
+        while reader.more(&mut members)? {
+            match reader.key()? {
+                "op" if op.is_none() => op = Some(reader.plain()?),
+                "path" => reader.once(&mut path)?,
+                "from" => reader.once(&mut from)?,
+                "value" => reader.once(&mut value)?,
+                _ => return None,
+            }
+        }
+        let Pointer(path) = path?;
+        let operation = match (op?, from, value) {
+            ("add", None, Some(value)) => PatchOperation::Add(AddOperation { path, value }),
+            ("replace", None, Some(value)) => PatchOperation::Replace(ReplaceOperation { path, value }),
+            ("test", None, Some(value)) => PatchOperation::Test(TestOperation { path, value }),
+            ("remove", None, None) => PatchOperation::Remove(RemoveOperation { path }),
+            ("move", Some(Pointer(from)), None) => PatchOperation::Move(MoveOperation { from, path }),
+            ("copy", Some(Pointer(from)), None) => PatchOperation::Copy(CopyOperation { from, path }),
+            _ => return None,
+        };
+        Some(Self(operation, Map::new()))
+    }
 }
 
 /// A JSON pointer (RFC 6901).
@@ -231,5 +275,9 @@ impl Decode for Pointer {
             },
             other => Err(cx.malformed("a JSON pointer", other)),
         }
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.pointer().map(Self)
     }
 }

@@ -70,7 +70,7 @@ object! {
 object! {
     /// The invocation came to its end.
     #[derive(Default)]
-    pub struct SubagentFinishedSuccessOutcome {
+    pub struct SubagentSuccessOutcome {
         tag "type" "success";
     }
 }
@@ -78,7 +78,7 @@ object! {
 object! {
     /// The invocation waits for outside input; a later run may continue it under the same id.
     #[derive(Default)]
-    pub struct SubagentFinishedSuspendedOutcome {
+    pub struct SubagentSuspendedOutcome {
         tag "type" "suspended";
         optional {
             /// The interrupts it waits for; it may wait for those of a descendant only.
@@ -91,8 +91,8 @@ union! {
     /// Why an invocation ended.
     pub enum SubagentFinishedOutcome by "type" {
         /// It came to its end.
-        Success "success" SubagentFinishedSuccessOutcome,
+        Success "success" SubagentSuccessOutcome,
         /// It waits for outside input.
-        Suspended "suspended" SubagentFinishedSuspendedOutcome,
+        Suspended "suspended" SubagentSuspendedOutcome,
     }
 }

@@ -11,6 +11,7 @@ use crate::id::{MessageId, ToolCallId};
 use crate::json::node::Node;
 use crate::message::Content;
 use crate::schema::decode::{Context, Decode, Decoded};
+use crate::schema::text::Reader;
 
 object! {
     /// Opens a tool call, or opens a closed one again.
@@ -111,4 +112,10 @@ impl Decode for ToolRole {
             other => Err(cx.malformed("\"tool\"", other)),
         }
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        (reader.plain()? == "tool").then_some(Self)
+    }
 }
+
+deserialize!(ToolRole);

@@ -4,6 +4,5 @@
 pub(crate) mod node;
 pub(crate) mod partial;
 pub(crate) mod scan;
-pub(crate) mod short;
 pub(crate) mod string;
 mod write;

@@ -13,7 +13,7 @@ pub(crate) struct SyntaxError {
 }
 
 /// Reads JSON tokens from a text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -138,6 +138,19 @@ impl<'a> Scanner<'a> {
         self.text.get(start..start + len)
     }
 
+    /// A key without escapes and its colon, up to the value; `None` where there is another thing.
+    pub(crate) fn plain_key(&mut self) -> Option<&'a str> {
+        let key = self.plain_string()?;
+        if !self.take(b':') {
+            self.skip_whitespace();
+            if !self.take(b':') {
+                return None;
+            }
+        }
+        self.skip_whitespace();
+        Some(key)
+    }
+
     /// Steps over these bytes, if they are next.
     #[inline]
     pub(crate) fn take_all<const N: usize>(&mut self, bytes: &[u8; N]) -> bool {
@@ -149,10 +162,14 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// The byte at a distance.
-    #[inline]
-    pub(crate) fn peek_at(&self, distance: usize) -> Option<u8> {
-        self.bytes.get(self.at + distance).copied()
+    /// Steps over this text, if it is next.
+    #[inline(always)]
+    pub(crate) fn take_str(&mut self, text: &'static str) -> bool {
+        let found = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(text.as_bytes()));
+        if found {
+            self.at += text.len();
+        }
+        found
     }
 
     /// A string; the scanner stands on its opening quote.

@@ -10,7 +10,7 @@ use super::sink::Sink;
 use super::{Machine, Push};
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::{Event, EventType};
-use crate::event::{fast, open};
+use crate::event::fast;
 use crate::excerpt::excerpt;
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::node::Node;
@@ -18,7 +18,9 @@ use crate::json::string::Lone;
 use crate::limits::Limits;
 use crate::raw::{Body, RawEvent};
 use crate::rule::Rule;
-use crate::schema::decode::{Context, Reject};
+use crate::schema::check::Flaws;
+use crate::schema::decode::{Context, Decode, Reject};
+use crate::schema::text;
 use crate::warning::Warning;
 
 /// Reads raw events and holds them to the schema: what is unknown is removed with a warning, what
@@ -62,8 +64,8 @@ impl Enforcer {
         self.counter.next()
     }
 
-    /// Reads text by the fast paths, and gives the event to `next`. `false` where none of them can:
-    /// it is for [`feed_thoroughly`](Enforcer::feed_thoroughly) to say why.
+    /// Reads text without a tree, and gives the event to `next`. `false` where that cannot be done: it
+    /// is for [`feed_thoroughly`](Enforcer::feed_thoroughly) to say why.
     ///
     /// What it reads has no `null` and no retired shape, so that it needs no translation before.
     #[inline]
@@ -79,17 +81,11 @@ impl Enforcer {
                 next.text_content(fields.text_content(interner), place)?;
                 return Ok(true);
             }
-            if fields.is_text_chunk() {
-                let place = Place::new(index, EventType::TextMessageChunk);
-                next.text_chunk(fields.text_chunk(interner), place)?;
-                return Ok(true);
-            }
-            if let Some(event) = fields.other(interner) {
-                next.event(Indexed::new(event, index))?;
-                return Ok(true);
-            }
+            let place = Place::new(index, EventType::TextMessageChunk);
+            next.text_chunk(fields.text_chunk(interner), place)?;
+            return Ok(true);
         }
-        match open::read(text, self.limits.depth(), interner) {
+        match text::read(text, self.limits.depth(), interner) {
             Some(event) => next.event(Indexed::new(event, index)).map(|()| true),
             None => Ok(false),
         }
@@ -212,38 +208,14 @@ impl Enforcer {
 
     /// A typed event is right by construction, but for what its types cannot say.
     fn read_event(&mut self, event: Event, index: u64, next: &mut impl Sink) -> Result<(), Error> {
-        let simple = matches!(
-            event,
-            Event::TextMessageStart(_)
-                | Event::TextMessageContent(_)
-                | Event::TextMessageEnd(_)
-                | Event::TextMessageChunk(_)
-                | Event::ToolCallStart(_)
-                | Event::ToolCallArgs(_)
-                | Event::ToolCallEnd(_)
-                | Event::ToolCallChunk(_)
-                | Event::ReasoningStart(_)
-                | Event::ReasoningMessageStart(_)
-                | Event::ReasoningMessageContent(_)
-                | Event::ReasoningMessageEnd(_)
-                | Event::ReasoningMessageChunk(_)
-                | Event::ReasoningEnd(_)
-                | Event::ReasoningEncryptedValue(_)
-                | Event::StepStarted(_)
-                | Event::StepFinished(_)
-        );
-        let base = event.base();
-        if simple && base.raw_event.is_none() && base.timestamp.is_none_or(|time| time.unsigned_abs() < 1 << 53) {
-            return next.event(Indexed::new(event, index));
+        let mut flaws = Flaws::default();
+        event.check(self.limits.depth(), &mut flaws);
+        if flaws.too_deep {
+            return Err(self.too_deep(index));
         }
-        let event_type = event.event_type();
-        let value = serde_json::to_value(&event)
-            .map_err(|error| no_event(index, "an event that can be written as JSON", error.to_string()))?;
-        let node = Node::from_value(&value, self.limits.depth()).ok_or_else(|| self.too_deep(index))?;
-        self.cx.reset();
-        match Event::decode_as(event_type, &node, &mut self.cx) {
-            Err(Reject::Malformed(fault)) => Err(fault.into_malformed(index, Some(event_type)).into()),
-            _ => next.event(Indexed::new(event, index)),
+        match flaws.fault {
+            Some(fault) => Err(fault.into_malformed(index, Some(event.event_type())).into()),
+            None => next.event(Indexed::new(event, index)),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::json::node::Node;
+use crate::schema::check::Flaws;
 use crate::schema::decode::{Context, Decode, Decoded};
+use crate::schema::text::Reader;
 use crate::shared::Text;
 
 /// The content of a user or tool message.
@@ -85,7 +87,22 @@ impl Decode for Content {
             other => Err(cx.malformed("a string or an array of parts", other)),
         }
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        if reader.peek() == Some(b'"') {
+            return Decode::read(reader).map(Content::Text);
+        }
+        Decode::read(reader).map(Content::Parts)
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        if let Content::Parts(parts) = self {
+            parts.check(depth, flaws);
+        }
+    }
 }
+
+deserialize!(Content);
 
 object! {
     /// Text.

@@ -1,10 +1,13 @@
 //! Enforcement (rules E1 to E11): from a tree of JSON to typed values, and what is wrong with it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
+use super::check::Flaws;
+use super::text::{Reader, smol_str};
 use crate::error::Malformed;
 use crate::event_type::EventType;
 use crate::excerpt::excerpt;
@@ -110,8 +113,21 @@ impl<'n, 'a> Object<'n, 'a> {
 
 /// A type that enforcement can read.
 pub(crate) trait Decode: Sized {
+    /// From a tree: the thorough way, which says what is wrong and what was removed.
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self>;
+
+    /// From text: the same where [`Decode::decode`] has nothing to say, or `None`.
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self>;
+
+    /// Whether a value that was made by hand, nested at most so deep, would be accepted as JSON, as
+    /// far as its type does not say so.
+    #[inline]
+    fn check(&self, _depth: usize, _flaws: &mut Flaws) {}
 }
+
+pub(crate) const INTEGER: &str = "an integer within ±(2^53-1)";
+pub(crate) const COUNT: &str = "an integer from 0 to 2^53-1";
+pub(crate) const NOT_NULL: &str = "a value other than null, or no field at all";
 
 impl Context {
     pub(crate) fn reset(&mut self) {
@@ -217,6 +233,26 @@ impl Context {
                 None
             }
         }
+    }
+
+    /// A member with one legal value, which is no closed set (rule E4): any other is malformed.
+    pub(crate) fn constant(
+        &mut self,
+        object: Object<'_, '_>,
+        key: &'static str,
+        expected: &'static str,
+        faults: &mut Faults,
+    ) {
+        // A lone half makes it another text, and is then nothing to warn of.
+        let found = match object.get(key) {
+            Some(Node::String(text)) if text.as_str() == expected => return,
+            Some(Node::String(text)) => format!("the string {:?}", excerpt(text.as_str(), 40)),
+            _ => {
+                self.required::<String>(object, key, faults);
+                return;
+            }
+        };
+        faults.note(self.fault(Rule::E5, self.path_to(Some(key)), expected, found));
     }
 
     /// Warns of what a closed object does not describe (E2).
@@ -399,11 +435,19 @@ impl Decode for String {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.text(node).map(str::to_owned)
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.string().map(Cow::into_owned)
+    }
 }
 
 impl Decode for SmolStr {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.text(node).map(SmolStr::from)
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.string().map(|text| smol_str(&text))
     }
 }
 
@@ -411,26 +455,40 @@ impl Decode for Arc<str> {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.text(node).map(Arc::from)
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.string().map(Arc::from)
+    }
 }
 
 impl Decode for Text {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.text(node).map(Text::from)
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.string().map(|text| Text::from(&*text))
+    }
 }
 
 macro_rules! decode_ids {
-    ($($name:ident $slot:literal),*) => {$(
+    ($($name:ident),*) => {$(
         impl Decode for $name {
             fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
                 let text = cx.id_text(node)?;
-                Ok(Self::from_id(cx.interner.get($slot, text)))
+                Ok(Self::interned(text, &mut cx.interner))
+            }
+
+            #[inline]
+            fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+                let text = reader.plain()?;
+                Some(Self::interned(text, reader.interner))
             }
         }
     )*};
 }
 
-decode_ids!(MessageId 0, ToolCallId 1, SubagentRunId 2, RunId 3, ThreadId 3, InterruptId 3);
+decode_ids!(MessageId, ToolCallId, SubagentRunId, RunId, ThreadId, InterruptId);
 
 impl Decode for bool {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
@@ -439,20 +497,40 @@ impl Decode for bool {
             other => Err(cx.malformed("true or false", other)),
         }
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.boolean()
+    }
 }
 
 /// A safe integer: what `timestamp` is.
 impl Decode for i64 {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
-        cx.integer(node, -((1 << 53) - 1), "an integer within ±(2^53-1)")
+        cx.integer(node, -((1 << 53) - 1), INTEGER)
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.safe_integer()
+    }
+
+    fn check(&self, _depth: usize, flaws: &mut Flaws) {
+        flaws.integer(*self, INTEGER);
     }
 }
 
 /// A count: what token usage is.
 impl Decode for u64 {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
-        let value = cx.integer(node, 0, "an integer from 0 to 2^53-1")?;
+        let value = cx.integer(node, 0, COUNT)?;
         Ok(value.unsigned_abs())
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        u64::try_from(reader.safe_integer()?).ok()
+    }
+
+    fn check(&self, _depth: usize, flaws: &mut Flaws) {
+        flaws.integer(*self, COUNT);
     }
 }
 
@@ -461,11 +539,27 @@ impl Decode for Value {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.open(node)
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.value()
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        flaws.open(self, depth);
+    }
 }
 
 impl Decode for Map<String, Value> {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.open_object(node)
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.object()
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        flaws.open_object(self, depth);
     }
 }
 
@@ -473,11 +567,27 @@ impl Decode for Document {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.open(node).map(Document::from)
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.value().map(Document::from)
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        flaws.too_deep |= self.depth() > depth;
+    }
 }
 
 impl Decode for shared::Object {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.open_object(node).map(shared::Object::from)
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.object().map(shared::Object::from)
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        flaws.too_deep |= self.depth() > depth;
     }
 }
 
@@ -487,11 +597,15 @@ pub(crate) struct NonNull(pub(crate) Value);
 impl Decode for NonNull {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         match node {
-            Node::Null => Err(cx.malformed("a value other than null, or no field at all", node)),
+            Node::Null => Err(cx.malformed(NOT_NULL, node)),
             // It would be read as null, which has no place here.
             Node::Number(number) if number.to_number().is_none() => Err(Reject::Unknown(Rule::E10)),
             other => cx.open(other).map(NonNull),
         }
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.value().filter(|value| !value.is_null()).map(Self)
     }
 }
 
@@ -502,34 +616,9 @@ impl Decode for Ident {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.id_text(node).map(|text| Self(text.into()))
     }
-}
 
-/// A member with one legal value, which is no closed set (rule E4): any other is malformed.
-pub(crate) struct Constant(String);
-
-impl Decode for Constant {
-    fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
-        match node {
-            Node::String(text) => Ok(Self(text.as_str().to_owned())),
-            other => Err(cx.malformed("a string", other)),
-        }
-    }
-}
-
-impl Constant {
-    pub(crate) fn check(
-        found: Option<Self>,
-        cx: &Context,
-        key: &'static str,
-        expected: &'static str,
-        faults: &mut Faults,
-    ) {
-        if let Some(Self(found)) = found {
-            if found != expected {
-                let found = format!("the string {:?}", excerpt(&found, 40));
-                faults.note(cx.fault(Rule::E5, cx.path_to(Some(key)), expected, found));
-            }
-        }
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.plain().map(|text| Self(text.into()))
     }
 }
 
@@ -537,11 +626,27 @@ impl<T: Decode> Decode for Vec<T> {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.list(node)
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.list()
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        check_list(self, depth, flaws);
+    }
 }
 
 impl<T: Decode> Decode for Box<T> {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         T::decode(node, cx).map(Box::new)
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        T::read(reader).map(Box::new)
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        T::check(self, depth, flaws);
     }
 }
 
@@ -549,10 +654,34 @@ impl<T: Decode> Decode for Arc<T> {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         T::decode(node, cx).map(Arc::new)
     }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        T::read(reader).map(Arc::new)
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        T::check(self, depth, flaws);
+    }
 }
 
 impl<T: Decode + Clone> Decode for List<T> {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.list(node).map(|list| list.into_iter().collect())
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        reader.list().map(|list| list.into_iter().collect())
+    }
+
+    fn check(&self, depth: usize, flaws: &mut Flaws) {
+        check_list(self, depth, flaws);
+    }
+}
+
+fn check_list<'l, T: Decode + 'l>(list: impl IntoIterator<Item = &'l T>, depth: usize, flaws: &mut Flaws) {
+    if let Some(depth) = flaws.enter(depth) {
+        for (index, element) in list.into_iter().enumerate() {
+            flaws.within(index, |flaws| element.check(depth, flaws));
+        }
     }
 }

@@ -2,5 +2,7 @@
 
 #[macro_use]
 mod tables;
+pub(crate) mod check;
 pub(crate) mod decode;
 pub(crate) mod read;
+pub(crate) mod text;

@@ -1,5 +1,7 @@
 //! What is read on its own, not within an event: messages, and the input of a run.
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
@@ -30,6 +32,18 @@ pub(crate) fn from_json<T: Decode>(json: &[u8], name: &str, what: &'static str) 
 pub(crate) fn from_value<T: Decode>(value: &Value, name: &str) -> Read<T> {
     let depth = Limits::default().depth();
     from_node(&Node::from_value(value, depth).ok_or_else(|| too_deep(depth))?, name)
+}
+
+/// The same through serde, which has no way to give warnings back.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Decode>(deserializer: D, name: &str) -> Result<T, D::Error> {
+    match from_value(&Value::deserialize(deserializer)?, name) {
+        Ok((Some(read), _)) => Ok(read),
+        Ok((None, warnings)) => {
+            let rule = warnings.first().map_or(Rule::E3, |warning| warning.rule);
+            Err(D::Error::custom(format!("{rule}: {name}: it is not known here, or needs what is not")))
+        }
+        Err(error) => Err(D::Error::custom(error)),
+    }
 }
 
 fn from_node<T: Decode>(node: &Node<'_>, name: &str) -> Read<T> {

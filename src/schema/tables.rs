@@ -1,6 +1,21 @@
-//! The two tables that the wire types are written in.
+//! The tables that the wire types are written in: objects, closed sets of strings, and unions.
 
-/// A closed JSON object: the struct, its wire form both ways, and its enforcement, from one list.
+/// Reads a type of the tables through serde, by enforcement.
+macro_rules! deserialize {
+    ($($name:ty),*) => {$(
+        /// As enforcement reads it (rules E2 to E6): what is unknown is removed, what is malformed is
+        /// an error that names the rule and the place. Serde has no way to give warnings back, so they
+        /// are only logged.
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::schema::read::deserialize(deserializer, stringify!($name))
+            }
+        }
+    )*};
+}
+
+/// A closed JSON object: from one list come the struct, its wire form both ways (by way of a tree,
+/// and straight from text), what enforcement checks of one that was made by hand, and its `Debug`.
 ///
 /// `const "key" "value"` is a member with one legal value; `tag "key" "value"` is the
 /// discriminator of a union, checked by whoever chose the type. `required` and `optional` name a
@@ -20,7 +35,7 @@ macro_rules! object {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         #[non_exhaustive]
         pub struct $name {
             $($($(#[$rdoc])* pub $rfield: $rtype,)*)?
@@ -51,7 +66,30 @@ macro_rules! object {
             const KEYS: &'static [&'static str] = &[
                 $($tag_key,)? $($const_key,)? $($($rkey,)*)? $($($okey,)*)? $($($ikey,)*)? $($($nkey,)*)?
             ];
+
+            /// The subagent invocation that it belongs to, or that it is about.
+            #[allow(dead_code, reason = "not every table has one")]
+            #[inline]
+            pub(crate) fn owner(&self) -> Option<&crate::id::SubagentRunId> {
+                None $($(.or(object!(@owner required $rfield self)))*)? $($(.or(object!(@owner $base $base self)))+)?
+            }
         }
+
+        /// Absent fields are left out.
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                #[allow(unused_mut)]
+                let mut out = f.debug_struct(stringify!($name));
+                $($(out.field(stringify!($rfield), &self.$rfield);)*)?
+                $($(if let Some(value) = &self.$ofield { out.field(stringify!($ofield), value); })*)?
+                $($(if let Some(value) = &self.$ifield { out.field(stringify!($ifield), value); })*)?
+                $($(if let Some(value) = &self.$nfield { out.field(stringify!($nfield), value); })*)?
+                $($(object!(@debug $base self out);)+)?
+                out.finish()
+            }
+        }
+
+        deserialize!($name);
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -75,8 +113,7 @@ macro_rules! object {
                 let object = cx.object(node)?;
                 #[allow(unused_mut)]
                 let mut faults = crate::schema::decode::Faults::default();
-                $(let constant = cx.required::<crate::schema::decode::Constant>(object, $const_key, &mut faults);
-                  crate::schema::decode::Constant::check(constant, cx, $const_key, $const_value, &mut faults);)?
+                $(cx.constant(object, $const_key, $const_value, &mut faults);)?
                 $($(let $rfield = cx.required::<$rtype>(object, $rkey, &mut faults);)*)?
                 $($(let $ofield = cx.optional::<$otype>(object, $okey, &mut faults);)*)?
                 $($(let $ifield = cx.optional::<crate::schema::decode::Ident>(object, $ikey, &mut faults).map(|id| id.0);)*)?
@@ -94,6 +131,49 @@ macro_rules! object {
                     _ => Err(cx.malformed("an object with all required fields", node)),
                 }
             }
+
+            #[allow(unused_variables, unused_mut, unused_assignments, reason = "not every table has every kind of member")]
+            fn read(reader: &mut crate::schema::text::Reader<'_, '_>) -> Option<Self> {
+                let mut members = reader.members()?;
+                let mut constant = false;
+                $($(let mut $rfield: Option<$rtype> = None;)*)?
+                $($(let mut $ofield: Option<$otype> = None;)*)?
+                $($(let mut $ifield: Option<crate::schema::decode::Ident> = None;)*)?
+                $($(let mut $nfield: Option<crate::schema::decode::NonNull> = None;)*)?
+                $($(let mut $base = <object!(@type $base)>::default();)+)?
+                $($(if reader.take_key(&members, concat!(",\"", $rkey, "\":")) { reader.once(&mut $rfield)?; })*)?
+                while reader.more(&mut members)? {
+                    match reader.key()? {
+                        $($($rkey => reader.once(&mut $rfield)?,)*)?
+                        $($($okey => reader.once(&mut $ofield)?,)*)?
+                        $($($ikey => reader.once(&mut $ifield)?,)*)?
+                        $($($nkey => reader.once(&mut $nfield)?,)*)?
+                        $($const_key => reader.constant($const_value, &mut constant)?,)?
+                        $($tag_key => reader.constant($tag_value, &mut members.tagged)?,)?
+                        $($(key @ object!(@known $base) => object!(@take $base $base key reader),)+)?
+                        _ => return None,
+                    }
+                }
+                $(if !members.tagged { let _: &str = $tag_key; return None; })?
+                $(if !constant { let _: &str = $const_key; return None; })?
+                Some(Self {
+                    $($($rfield: $rfield?,)*)?
+                    $($($ofield,)*)?
+                    $($($ifield: $ifield.map(|id| id.0),)*)?
+                    $($($nfield: $nfield.map(|value| value.0),)*)?
+                    $($($base,)+)?
+                })
+            }
+
+            #[inline]
+            #[allow(unused_variables, reason = "not every table has members to check")]
+            fn check(&self, depth: usize, flaws: &mut crate::schema::check::Flaws) {
+                let Some(depth) = flaws.enter(depth) else { return };
+                $($(flaws.within($rkey, |flaws| crate::schema::decode::Decode::check(&self.$rfield, depth, flaws));)*)?
+                $($(if let Some(value) = &self.$ofield { flaws.within($okey, |flaws| crate::schema::decode::Decode::check(value, depth, flaws)); })*)?
+                $($(if let Some(value) = &self.$nfield { flaws.within($nkey, |flaws| flaws.not_null(value, depth)); })*)?
+                $($(object!(@check $base self depth flaws);)+)?
+            }
         }
     };
 
@@ -105,6 +185,22 @@ macro_rules! object {
     (@write subagent_run_id $self:ident $map:ident) => {
         if let Some(id) = &$self.subagent_run_id { $map.serialize_entry("subagentRunId", id)?; }
     };
+    (@owner required subagent_run_id $self:ident) => { Some(&$self.subagent_run_id) };
+    (@owner subagent_run_id subagent_run_id $self:ident) => { $self.subagent_run_id.as_ref() };
+    (@owner $kind:ident $field:ident $self:ident) => { None };
+    (@debug base $self:ident $out:ident) => { $self.base.debug(&mut $out); };
+    (@debug subagent_run_id $self:ident $out:ident) => {
+        if let Some(id) = &$self.subagent_run_id { $out.field("subagent_run_id", id); }
+    };
+    (@known base) => { ("timestamp" | "rawEvent" | "metadata") };
+    (@known subagent_run_id) => { "subagentRunId" };
+    (@take base $base:ident $key:ident $reader:ident) => { $base.take($key, $reader)? };
+    (@take subagent_run_id $id:ident $key:ident $reader:ident) => {{
+        let _: &str = $key;
+        $reader.once(&mut $id)?
+    }};
+    (@check base $self:ident $depth:ident $flaws:ident) => { $self.base.check($depth, $flaws); };
+    (@check subagent_run_id $self:ident $depth:ident $flaws:ident) => {};
     (@read base $object:ident $cx:ident $faults:ident) => { BaseEvent::read($object, $cx, &mut $faults) };
     (@read subagent_run_id $object:ident $cx:ident $faults:ident) => { $cx.optional($object, "subagentRunId", &mut $faults) };
     (@keys $name:ident) => { &[Self::KEYS] };
@@ -158,7 +254,13 @@ macro_rules! closed_set {
                     other => Err(cx.malformed("a string", other)),
                 }
             }
+
+            fn read(reader: &mut crate::schema::text::Reader<'_, '_>) -> Option<Self> {
+                Self::from_wire(reader.plain()?)
+            }
         }
+
+        deserialize!($name);
     };
 }
 
@@ -166,7 +268,7 @@ macro_rules! closed_set {
 macro_rules! union {
     ($(#[$meta:meta])* pub enum $name:ident by $key:literal { $($(#[$doc:meta])* $variant:ident $tag:literal $member:ty,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         #[non_exhaustive]
         pub enum $name { $($(#[$doc])* $variant($member),)* }
 
@@ -184,7 +286,27 @@ macro_rules! union {
                     _ => Err(crate::schema::decode::Reject::Unknown(crate::rule::Rule::E3)),
                 }
             }
+
+            fn read(reader: &mut crate::schema::text::Reader<'_, '_>) -> Option<Self> {
+                match reader.tag($key)? {
+                    $($tag => <$member as crate::schema::decode::Decode>::read(reader).map($name::$variant),)*
+                    _ => None,
+                }
+            }
+
+            fn check(&self, depth: usize, flaws: &mut crate::schema::check::Flaws) {
+                match self { $($name::$variant(member) => crate::schema::decode::Decode::check(member, depth, flaws),)* }
+            }
         }
+
+        /// As the member that it is.
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self { $($name::$variant(member) => member.fmt(f),)* }
+            }
+        }
+
+        deserialize!($name);
 
         $(
             impl From<$member> for $name {

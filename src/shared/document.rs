@@ -320,6 +320,11 @@ impl Object {
         self.members.size().bytes.saturating_add(Document::CONTAINER + Document::VALUE)
     }
 
+    /// How deep arrays and objects are nested in it, itself included.
+    pub(crate) fn depth(&self) -> usize {
+        self.members.size().depth + 1
+    }
+
     /// Sets a member.
     pub(crate) fn insert(&mut self, key: &str, value: Document) {
         match self.find(key).map(|(at, _)| at) {

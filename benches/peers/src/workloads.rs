@@ -15,6 +15,7 @@
 //! | `W4` | `W1` written as `TEXT_MESSAGE_CHUNK` | chunk expansion |
 //! | `W5` | 64 subagents taking turns at random, 20 000 tagged deltas | ownership and lanes |
 //! | `W6` | 200 runs of text, reasoning, tool calls, state and steps, 20 000 events | breadth |
+//! | `W7` | one message of 10 000 deltas, one tool call of as many, each event with all that any may carry | `timestamp`, `rawEvent`, `metadata` |
 //!
 //! [`text`] and [`thread`] give the two axes of the cost plots. The file needs
 //! nothing but `std` and `serde_json`, so another package can include it with
@@ -143,6 +144,36 @@ pub fn w6() -> Workload {
     for run in 0..200 {
         build.mixed_run(run);
     }
+    build.workload
+}
+
+/// One message and one tool call, each of 10 000 five-character deltas in turns; every event has a
+/// timestamp, the event of the framework that it was made of, and metadata. Not one of [`all`]: what
+/// the others give is compared with other libraries, which drop most of this.
+pub fn w7() -> Workload {
+    let mut build = Builder::new("W7");
+    build.run_started("run-1");
+    let mut count = 0_u64;
+    let mut extra = || {
+        count += 1;
+        format!(
+            r#""timestamp":{},"rawEvent":{{"event":"on_chat_model_stream","run":"lc-1","data":{{"chunk":{{"index":{count},"finish":null}}}}}},"metadata":{{"node":"writer","step":{count}}}"#,
+            1_760_000_000_000 + count
+        )
+    };
+    let at = build.expect_text("msg-1");
+    build.push(format!(r#"{{"type":"TEXT_MESSAGE_START","messageId":"msg-1","role":"assistant",{}}}"#, extra()));
+    build.push(format!(r#"{{"type":"TOOL_CALL_START","toolCallId":"call-1","toolCallName":"search",{}}}"#, extra()));
+    for _ in 0..10_000 {
+        let delta = build.words.take(5);
+        build.push(format!(r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"msg-1","delta":"{delta}",{}}}"#, extra()));
+        build.extend_text(at, &delta);
+        let delta = build.words.take(5);
+        build.push(format!(r#"{{"type":"TOOL_CALL_ARGS","toolCallId":"call-1","delta":"{delta}",{}}}"#, extra()));
+    }
+    build.push(format!(r#"{{"type":"TEXT_MESSAGE_END","messageId":"msg-1",{}}}"#, extra()));
+    build.push(format!(r#"{{"type":"TOOL_CALL_END","toolCallId":"call-1",{}}}"#, extra()));
+    build.run_finished("run-1");
     build.workload
 }
 

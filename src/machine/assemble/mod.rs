@@ -8,7 +8,7 @@ use super::sink::Sink;
 use super::{Cut, Machine, Push};
 use crate::error::{Error, SubjectKind};
 use crate::event::fast::TextContent;
-use crate::event::{Event, Metadata, SubagentFinishedOutcome, SubagentFinishedSuccessOutcome};
+use crate::event::{Event, Metadata, SubagentFinishedOutcome, SubagentSuccessOutcome};
 use crate::id::{Id, IdMap, MessageId, SubagentRunId};
 use crate::item::{Counter, Indexed, Item, Place};
 use crate::limits::Limits;
@@ -259,7 +259,7 @@ impl Assembler {
             Event::SubagentFinished(event) => {
                 let outcome = event.outcome.clone();
                 let outcome =
-                    outcome.unwrap_or_else(|| SubagentFinishedOutcome::Success(SubagentFinishedSuccessOutcome::new()));
+                    outcome.unwrap_or_else(|| SubagentFinishedOutcome::Success(SubagentSuccessOutcome::new()));
                 let result = event.result.clone().map(Arc::new);
                 self.end_subagent(&event.subagent_run_id, SubagentStatus::Finished(outcome), result)
             }
