@@ -17,6 +17,15 @@ pub enum Aspect {
     State,
 }
 
+/// How a difference is told.
+#[derive(Debug)]
+pub enum How {
+    /// Events are spelled in two ways: this makes one of both.
+    Spelled(fn(&mut Value)),
+    /// It is at work where this says so.
+    When(fn(&Case) -> bool),
+}
+
 /// One difference.
 #[derive(Debug)]
 pub struct Difference {
@@ -26,12 +35,102 @@ pub struct Difference {
     pub name: &'static str,
     /// What it can show in.
     pub aspects: &'static [Aspect],
-    /// Whether it is at work in this case.
-    pub explains: fn(&Case) -> bool,
+    pub how: How,
     /// A stream, one event a line, that shows it and no other.
     pub example: &'static str,
 }
 
 use Aspect::{Events, Messages, Outcomes, State, Verdict};
+use How::{Spelled, When};
 
-pub const DIFFERENCES: &[Difference] = &[];
+const ALL: &[Aspect] = &[Verdict, Events, Outcomes, Messages, State];
+
+pub const DIFFERENCES: &[Difference] = &[
+    Difference {
+        rule: Rule::S6,
+        name: "no role stays no role",
+        aspects: &[Events],
+        how: Spelled(|event| {
+            if event["type"] == "TEXT_MESSAGE_START" && event["role"] == "assistant" {
+                event.as_object_mut().unwrap().remove("role");
+            }
+        }),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E5,
+        name: "no tools and no context stay absent",
+        aspects: &[Events],
+        how: Spelled(|event| {
+            let Some(input) = event.get_mut("input").and_then(Value::as_object_mut) else { return };
+            input.retain(|key, value| !(["tools", "context"].contains(&key.as_str()) && *value == serde_json::json!([])));
+        }),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"threadId":"t","runId":"r","messages":[]}}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::R8,
+        name: "a stream without its terminal event is truncated",
+        aspects: &[Verdict],
+        how: When(|case| case.rejects(Rule::R8) && case.theirs.error.is_none()),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E4,
+        name: "an unknown string of a closed set is stripped",
+        aspects: ALL,
+        how: When(|case| case.warns(Rule::E4)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_START","messageId":"m","role":"future"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E11,
+        name: "half a surrogate pair waits for its other half",
+        aspects: ALL,
+        how: When(|case| case.stream.iter().any(|event| event.contains(r"\ud83d") || event.contains(r"\ude00"))),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"\ud83d"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"\ude00"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A12,
+        name: "text and reasoning under one id are two messages",
+        aspects: &[Messages],
+        how: When(|case| case.warns(Rule::A12)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"REASONING_MESSAGE_START","messageId":"m","role":"reasoning"}
+{"type":"REASONING_MESSAGE_CONTENT","messageId":"m","delta":"hm"}
+{"type":"REASONING_MESSAGE_END","messageId":"m"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"answer"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A10,
+        name: "a repeated id loses nothing",
+        aspects: &[Messages],
+        how: When(|case| case.warns(Rule::A10)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"call","content":"one"}
+{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"call","content":"two"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::B1,
+        name: "the generated ids are the application's",
+        aspects: &[Events],
+        how: When(|case| case.warns(Rule::B1)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"THINKING_START"}
+{"type":"THINKING_END"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+];

@@ -439,6 +439,9 @@ impl Writer {
 
 /// Something wrong, or only odd.
 fn mutate(random: &mut Random, events: &mut Vec<Value>) {
+    if events.is_empty() {
+        return;
+    }
     let index = random.below(events.len());
     match random.below(9) {
         0 if events.len() > 1 => {
