@@ -144,26 +144,22 @@ impl Case {
     }
 
     fn report(&self, aspects: &[Aspect]) -> String {
-        format!(
-            "{aspects:?} differ, and nothing in the table says why. The stream:\n{}\nours:\n{}\ntheirs:\n{}\nwarnings: {:?}",
-            self.stream.join("\n"),
-            self.ours.lines(),
-            self.theirs.lines(),
-            self.our_warnings,
-        )
-    }
-}
-
-impl Seen {
-    fn lines(&self) -> String {
-        let Self { events, outcomes, messages, state, error } = self;
-        let lines = |values: &[Value]| values.iter().map(|value| format!("    {value}\n")).collect::<String>();
-        format!(
-            "  events\n{}  outcomes {}\n  messages\n{}  state {state}\n  error {error:?}",
-            lines(events),
-            json!(outcomes),
-            lines(messages),
-        )
+        let mut report = format!("{aspects:?} differ, and nothing in the table says why:\n{}\n", self.stream.join("\n"));
+        for (name, seen) in [("ours", &self.ours), ("theirs", &self.theirs)] {
+            report += &format!("{name}: {}\n", seen.error.as_deref().unwrap_or("no error"));
+            for aspect in aspects {
+                let values: Vec<_> = match aspect {
+                    Aspect::Verdict => continue,
+                    Aspect::Events => seen.events.iter().collect(),
+                    Aspect::Outcomes => seen.outcomes.iter().collect(),
+                    Aspect::Messages => seen.messages.iter().collect(),
+                    Aspect::State => vec![&seen.state],
+                };
+                values.iter().for_each(|value| report += &format!("    {value}\n"));
+            }
+        }
+        self.our_warnings.iter().for_each(|warning| report += &format!("warning: {warning}\n"));
+        report
     }
 }
 

@@ -133,4 +133,91 @@ pub const DIFFERENCES: &[Difference] = &[
 {"type":"THINKING_END"}
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
+    Difference {
+        rule: Rule::A6,
+        name: "a patch that cannot apply leaves the state",
+        aspects: &[State],
+        how: When(|case| case.warns(Rule::A6)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"STATE_DELTA","delta":[{"op":"remove","path":""}]}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A5,
+        name: "a patch that cannot apply leaves the activity",
+        aspects: &[Messages],
+        how: When(|case| case.warns(Rule::A5)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"ACTIVITY_SNAPSHOT","messageId":"m","activityType":"plan","content":{}}
+{"type":"ACTIVITY_DELTA","messageId":"m","activityType":"plan","patch":[{"op":"move","from":"/a","path":"/b"}]}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A4,
+        name: "text does not overwrite parts",
+        aspects: &[Messages],
+        how: When(is_streamed_into_parts),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":"user","content":[{"type":"text","text":"Look: "}]}]}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"here"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::S5,
+        name: "a call that is opened again keeps its name",
+        aspects: &[Messages],
+        how: When(is_renamed),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"one"}
+{"type":"TOOL_CALL_END","toolCallId":"c"}
+{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"other"}
+{"type":"TOOL_CALL_END","toolCallId":"c"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E9,
+        name: "an event whose type is no string is fatal",
+        aspects: ALL,
+        how: When(|case| case.rejects(Rule::E9)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":1}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E5,
+        name: "a discriminator that is no string is malformed",
+        aspects: ALL,
+        how: When(has_a_malformed_discriminator),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":1}}"#,
+    },
 ];
+
+/// Whether text streams into a message whose content is a list of parts.
+fn is_streamed_into_parts(case: &Case) -> bool {
+    let mut parts = case.ours.messages.iter().filter(|message| message["content"].is_array());
+    parts.any(|message| {
+        let streams = |event: &Value| event["type"] == "TEXT_MESSAGE_CONTENT" && event["messageId"] == message["id"];
+        case.ours.events.iter().any(streams)
+    })
+}
+
+/// Whether a call has another name in the reference, that of a later START.
+fn is_renamed(case: &Case) -> bool {
+    let calls = |messages: &[Value]| {
+        let calls = messages.iter().filter_map(|message| message["toolCalls"].as_array()).flatten();
+        calls.map(|call| (call["id"].clone(), call["function"]["name"].clone())).collect::<Vec<_>>()
+    };
+    let (ours, theirs) = (calls(&case.ours.messages), calls(&case.theirs.messages));
+    theirs.iter().any(|(id, name)| {
+        let starts = |event: &Value| event["toolCallId"] == *id && event["toolCallName"] == *name;
+        ours.iter().any(|call| call.0 == *id && call.1 != *name) && case.ours.events.iter().any(starts)
+    })
+}
+
+fn has_a_malformed_discriminator(case: &Case) -> bool {
+    let Some(error) = case.ours.error.as_ref().filter(|_| case.rejects(Rule::E5)) else { return false };
+    ["/type: ", "/role: ", "/op: "].iter().any(|place| error.contains(&format!("{place}expected a string")))
+}
