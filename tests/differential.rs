@@ -113,12 +113,16 @@ impl Case {
             }
             match difference.how {
                 How::Spelled(unspell) => {
-                    let before = case.ours.events.iter().chain(&case.theirs.events).cloned().collect::<Vec<_>>();
-                    case.ours.events.iter_mut().chain(&mut case.theirs.events).for_each(unspell);
-                    if case.ours.events.iter().chain(&case.theirs.events).ne(&before) {
+                    for seen in [&mut case.ours, &mut case.theirs] {
+                        seen.events.iter_mut().chain(&mut seen.messages).for_each(unspell);
+                    }
+                    // What another difference explained stays explained.
+                    let differs = case.differs_in();
+                    let before = left.len();
+                    left.retain(|aspect| differs.contains(aspect));
+                    if left.len() < before {
                         names.push(difference.name);
                     }
-                    left = case.differs_in();
                 }
                 How::When(is_at_work) if is_at_work(self) => {
                     left.retain(|aspect| !difference.aspects.contains(aspect));

@@ -41,17 +41,19 @@ async function replay(stream) {
   } catch (thrown) {
     seen.error = String(thrown);
   }
-  return { ...seen, messages: agent.messages, state: agent.state };
+  return { ...seen, messages: agent.messages.map(finite), state: finite(agent.state) };
 }
 
-function written(answer) {
-  // No parser of JSON but JavaScript's takes half a surrogate pair.
-  const wellFormed = (_, value) => (typeof value === "string" ? value.toWellFormed() : value);
+// No parser of JSON but JavaScript's takes half a surrogate pair.
+const wellFormed = (_, value) => (typeof value === "string" ? value.toWellFormed() : value);
+
+// A patch can make the reference hold a value that contains itself.
+function finite(value) {
   try {
-    return JSON.stringify(answer, wellFormed);
+    JSON.stringify(value);
+    return value;
   } catch {
-    // A patch can make the reference hold a value that contains itself.
-    return JSON.stringify({ ...answer, messages: ["circular"], state: "circular" }, wellFormed);
+    return "circular";
   }
 }
 
@@ -64,4 +66,4 @@ const answers = [];
 for (let start = 0; start < streams.length; start += 64) {
   answers.push(...(await Promise.all(streams.slice(start, start + 64).map(replay))));
 }
-log(`[${answers.map(written).join()}]`);
+log(JSON.stringify(answers, wellFormed));

@@ -20,7 +20,7 @@ pub fn stream(seed: u64) -> Vec<String> {
 
 /// What `Value` cannot hold stands in it by a name.
 fn as_sent(json: &str) -> String {
-    json.replace("<high>", r"\ud83d").replace("<low>", r"\ude00")
+    json.replace("<high>", r"\ud83d").replace("<low>", r"\ude00").replace(r#""<huge>""#, "9e9999")
 }
 
 /// Numbers by SplitMix64.
@@ -187,7 +187,7 @@ impl Writer {
             15 => self.result(),
             16 => {
                 let snapshot = self.random.choose(
-                    json!([{"n": 1, "list": [1, 2]}, {"o": {"x": null}}, null, 0, "", [1], {"n": "<high>"}]),
+                    json!([{"n": 1, "list": [1, 2]}, {"o": {"x": null}}, {"n": "<huge>"}, null, 0, "", [1], {"n": "<high>"}]),
                 );
                 self.push(json!({"type": "STATE_SNAPSHOT", "snapshot": snapshot}), None);
             }
@@ -345,7 +345,7 @@ impl Writer {
                 match op {
                     "move" | "copy" => operation["from"] = json!(path(&mut self.random)),
                     "remove" => {}
-                    _ => operation["value"] = self.random.choose(json!([1, null, [1, 2], {"x": 1}, {}])),
+                    _ => operation["value"] = self.random.choose(json!([1, null, [1, 2], {"x": 1}, "<huge>", {}])),
                 }
                 operation
             })
@@ -468,7 +468,7 @@ fn mutate(random: &mut Random, events: &mut Vec<Value>) {
         _ => {
             let target = object(random, &mut events[index]);
             if let Some(key) = nth_key(random, target) {
-                let value = random.choose(json!([null, 1, "", "future", [], {}, true, 1.5, "<high>", "a", "s", "user"]));
+                let value = random.choose(json!([null, 1, "", "future", [], {}, true, 1.5, "<huge>", "<high>", "a", "s", "user"]));
                 target.insert(key, value);
             }
         }
