@@ -1,0 +1,329 @@
+//! Where the crate differs from npm `@ag-ui/client` 1.0.0 on purpose, one table.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+
+use ag_ui_stream::Rule;
+use serde_json::Value;
+
+use crate::Case;
+
+/// What the two sides can differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aspect {
+    Verdict,
+    Events,
+    Outcomes,
+    Messages,
+    State,
+}
+
+/// How a difference is told.
+#[derive(Debug)]
+pub enum How {
+    /// Events or messages are spelled in two ways: this makes one of both.
+    Spelled(fn(&mut Value)),
+    /// It is at work where this says so.
+    When(fn(&Case) -> bool),
+}
+
+/// One difference.
+#[derive(Debug)]
+pub struct Difference {
+    /// The rule that decides.
+    pub rule: Rule,
+    /// What the crate does, the heading in `docs/differences.md`.
+    pub name: &'static str,
+    /// What it can show in.
+    pub aspects: &'static [Aspect],
+    pub how: How,
+    /// A stream, one event a line, that shows it and no other.
+    pub example: &'static str,
+}
+
+use Aspect::{Events, Messages, Outcomes, State, Verdict};
+use How::{Spelled, When};
+
+const ALL: &[Aspect] = &[Verdict, Events, Outcomes, Messages, State];
+
+pub const DIFFERENCES: &[Difference] = &[
+    Difference {
+        rule: Rule::S6,
+        name: "no role stays no role",
+        aspects: &[Events],
+        how: Spelled(|event| {
+            if event["type"] == "TEXT_MESSAGE_START" && event["role"] == "assistant" {
+                event.as_object_mut().unwrap().remove("role");
+            }
+        }),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E5,
+        name: "no tools and no context stay absent",
+        aspects: &[Events],
+        how: Spelled(|event| {
+            let Some(input) = event.get_mut("input").and_then(Value::as_object_mut) else { return };
+            input.retain(|key, value| !(["tools", "context"].contains(&key.as_str()) && *value == serde_json::json!([])));
+        }),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"threadId":"t","runId":"r","messages":[]}}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::S3,
+        name: "an empty delta changes nothing",
+        aspects: &[Messages],
+        how: Spelled(|message| {
+            if message["role"] == "assistant" && message["content"] == "" {
+                message.as_object_mut().unwrap().remove("content");
+            }
+        }),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"}
+{"type":"TOOL_CALL_END","toolCallId":"c"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":""}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::R8,
+        name: "a stream without its terminal event is truncated",
+        aspects: &[Verdict],
+        how: When(|case| case.rejects(Rule::R8) && case.theirs.error.is_none()),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E4,
+        name: "an unknown string of a closed set is stripped",
+        aspects: ALL,
+        how: When(|case| case.warns(Rule::E4)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_START","messageId":"m","role":"future"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E11,
+        name: "half a surrogate pair waits for its other half",
+        aspects: ALL,
+        how: When(|case| case.stream.iter().any(|event| event.contains(r"\ud83d") || event.contains(r"\ude00"))),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"\ud83d"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"\ude00"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A12,
+        name: "text and reasoning under one id are two messages",
+        aspects: &[Messages],
+        how: When(|case| case.warns(Rule::A12)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"REASONING_MESSAGE_START","messageId":"m","role":"reasoning"}
+{"type":"REASONING_MESSAGE_CONTENT","messageId":"m","delta":"hm"}
+{"type":"REASONING_MESSAGE_END","messageId":"m"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"answer"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A10,
+        name: "a repeated id loses nothing",
+        aspects: &[Messages],
+        how: When(|case| case.warns(Rule::A10)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"call","content":"one"}
+{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"call","content":"two"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::B1,
+        name: "the generated ids are the application's",
+        aspects: &[Events],
+        how: When(|case| case.warns(Rule::B1)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"THINKING_START"}
+{"type":"THINKING_END"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A6,
+        name: "a patch that cannot apply leaves the state",
+        aspects: &[State],
+        how: When(|case| case.warns(Rule::A6)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"STATE_DELTA","delta":[{"op":"remove","path":""}]}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A5,
+        name: "a patch that cannot apply leaves the activity",
+        aspects: &[Messages],
+        how: When(|case| case.warns(Rule::A5)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"ACTIVITY_SNAPSHOT","messageId":"m","activityType":"plan","content":{}}
+{"type":"ACTIVITY_DELTA","messageId":"m","activityType":"plan","patch":[{"op":"remove","path":""}]}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A4,
+        name: "text does not overwrite parts",
+        aspects: &[Messages],
+        how: When(is_streamed_into_parts),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":"user","content":[{"type":"text","text":"Look: "}]}]}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"here"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::S5,
+        name: "a call that is opened again keeps its name",
+        aspects: &[Messages],
+        how: When(is_renamed),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"one"}
+{"type":"TOOL_CALL_END","toolCallId":"c"}
+{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"other"}
+{"type":"TOOL_CALL_END","toolCallId":"c"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E9,
+        name: "an event whose type is no string is fatal",
+        aspects: ALL,
+        how: When(|case| case.rejects(Rule::E9)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":1}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E5,
+        name: "a discriminator that is no string is malformed",
+        aspects: ALL,
+        how: When(has_a_malformed_discriminator),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":1}}"#,
+    },
+    Difference {
+        rule: Rule::A2,
+        name: "one message of a snapshot stays one",
+        aspects: &[Messages],
+        how: When(has_copies),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_START","messageId":"m","role":"user"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"TOOL_CALL_START","toolCallId":"m","toolCallName":"f"}
+{"type":"TOOL_CALL_END","toolCallId":"m"}
+{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":"user","content":"x"}]}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A11,
+        name: "what streams into a dropped message goes into no other",
+        aspects: &[Messages],
+        how: When(|case| case.warns(Rule::A11)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"REASONING_MESSAGE_START","messageId":"m","role":"reasoning"}
+{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"other","role":"reasoning","content":"hm"}]}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"REASONING_MESSAGE_CONTENT","messageId":"m","delta":"thus"}
+{"type":"REASONING_MESSAGE_END","messageId":"m"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::O2,
+        name: "a message that a call makes belongs to the owner of the call",
+        aspects: ALL,
+        how: When(is_of_another_owner),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m","subagentRunId":"s"}
+{"type":"TOOL_CALL_END","toolCallId":"c","subagentRunId":"s"}
+{"type":"TEXT_MESSAGE_START","messageId":"m","subagentRunId":"z"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A3,
+        name: "a message that a call makes has its owner, whatever its id",
+        aspects: &[Messages],
+        how: When(is_untagged),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_START","messageId":"m","role":"user"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"TOOL_CALL_START","toolCallId":"m","toolCallName":"f","subagentRunId":"s"}
+{"type":"TOOL_CALL_END","toolCallId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E7,
+        name: "`__proto__` is a key like others",
+        aspects: &[Events, Messages, State],
+        how: When(|case| case.stream.iter().any(|event| event.contains(r#""__proto__""#))),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1,"__proto__":2}]}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+];
+
+/// Whether ours rejects another owner's part of a message that a tagged call made.
+fn is_of_another_owner(case: &Case) -> bool {
+    let Some(error) = case.ours.error.as_ref().filter(|_| case.rejects(Rule::O2) || case.rejects(Rule::O4)) else {
+        return false;
+    };
+    case.ours.events.iter().any(|event| {
+        let made = event["parentMessageId"].as_str().or(event["toolCallId"].as_str());
+        event["type"] == "TOOL_CALL_START"
+            && event["subagentRunId"].is_string()
+            && made.is_some_and(|made| error.contains(&format!("{made:?}")))
+    })
+}
+
+/// Whether a message with calls has an owner in ours, and none in the reference.
+fn is_untagged(case: &Case) -> bool {
+    let owned = |message: &Value| message["subagentRunId"].is_string();
+    let mut pairs = case.ours.messages.iter().zip(&case.theirs.messages);
+    pairs.any(|(ours, theirs)| {
+        ours["toolCalls"].is_array() && ours["id"] == theirs["id"] && owned(ours) && !owned(theirs)
+    })
+}
+
+/// Whether the reference holds copies of a snapshot's message.
+fn has_copies(case: &Case) -> bool {
+    let messages = &case.theirs.messages;
+    let is_copy = |(index, message): (usize, &Value)| messages.iter().take(index).any(|earlier| earlier == message);
+    messages.iter().enumerate().any(is_copy)
+}
+
+/// Whether text streams into a message whose content is a list of parts.
+fn is_streamed_into_parts(case: &Case) -> bool {
+    let mut parts = case.ours.messages.iter().filter(|message| message["content"].is_array());
+    parts.any(|message| {
+        let streams = |event: &Value| event["type"] == "TEXT_MESSAGE_CONTENT" && event["messageId"] == message["id"];
+        case.ours.events.iter().any(streams)
+    })
+}
+
+/// Whether a call has another name in the reference, that of a later START.
+fn is_renamed(case: &Case) -> bool {
+    let calls = |messages: &[Value]| {
+        let calls = messages.iter().filter_map(|message| message["toolCalls"].as_array()).flatten();
+        calls.map(|call| (call["id"].clone(), call["function"]["name"].clone())).collect::<Vec<_>>()
+    };
+    let (ours, theirs) = (calls(&case.ours.messages), calls(&case.theirs.messages));
+    theirs.iter().any(|(id, name)| {
+        let starts = |event: &Value| event["toolCallId"] == *id && event["toolCallName"] == *name;
+        ours.iter().any(|call| call.0 == *id && call.1 != *name) && case.ours.events.iter().any(starts)
+    })
+}
+
+fn has_a_malformed_discriminator(case: &Case) -> bool {
+    let Some(error) = case.ours.error.as_ref().filter(|_| case.rejects(Rule::E5)) else { return false };
+    ["/type: ", "/role: ", "/op: "].iter().any(|place| error.contains(place))
+}
