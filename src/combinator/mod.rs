@@ -174,7 +174,7 @@ pub use keep_alive::KeepAlive;
 pub use pieces::{Pieces, pieces};
 pub use snapshots::Snapshots;
 pub use split::{
-    DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,
+    ReuniteError, Reunited, Split, SplitCapacity, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };
 pub use take_run::TakeRun;
 pub use through::Through;
