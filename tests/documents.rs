@@ -110,7 +110,9 @@ fn a6_a_snapshot_beyond_the_bound_is_an_error_and_what_was_held_stays() {
         let error = LimitExceeded::new(at, Limit::DocumentBytes, 9_000);
         assert_eq!(
             error.to_string(),
-            format!("after event {at} all documents together would take more than 9000 bytes, the `max_document_bytes` of the pipeline")
+            format!(
+                "after event {at} all documents together would take more than 9000 bytes, the `max_document_bytes` of the pipeline"
+            )
         );
         assert_eq!(assembled.error, Some(Error::from(error)));
         let before = assemble_with(builder(), &events[..events.len() - 1]);

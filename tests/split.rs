@@ -1,5 +1,7 @@
 //! Two streams from one.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 #[path = "support/stream.rs"]
 mod support;
 
@@ -437,6 +439,7 @@ async fn middleware_may_sit_before_the_split() {
 
 /// Something to be done at a place where a half does not expect it: drop or poll the other half.
 #[derive(Clone, Default)]
+#[allow(clippy::type_complexity, reason = "named by the struct")]
 struct Deed(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
 
 impl Deed {
@@ -486,19 +489,19 @@ impl Wake for Busy {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     /// The source does it when it is polled.
-    InPoll,
+    SourcePoll,
     /// The waker of the half that drives, woken by the source that it polls.
-    InOwnWaker,
+    OwnWaker,
     /// The waker of the other half, woken by the source.
-    InOtherWaker,
+    OtherWaker,
     /// The waker of the other half, woken because there is something for it.
-    InNews,
+    News,
     /// The waker that the half was polled with before.
-    InWakerDrop,
+    WakerDrop,
     /// The source, when it is dropped at its end.
-    InSourceDrop,
+    SourceDrop,
     /// The same after an error.
-    InSourceDropAfterError,
+    SourceDropAfterError,
 }
 
 /// Does the deed at this place while one half is polled; how many items that half has given.
@@ -506,9 +509,9 @@ fn disturb(place: Place, events_drive: bool, drops: bool) -> usize {
     let deed = Deed::default();
     let none = Deed::default();
     let at = |here: &[Place]| if here.contains(&place) { deed.clone() } else { none.clone() };
-    let in_poll = at(&[Place::InPoll]);
-    let at_end = OnDrop(at(&[Place::InSourceDrop, Place::InSourceDropAfterError]));
-    let (mut count, fails, wakes) = (0, place == Place::InSourceDropAfterError, place != Place::InNews);
+    let in_poll = at(&[Place::SourcePoll]);
+    let at_end = OnDrop(at(&[Place::SourceDrop, Place::SourceDropAfterError]));
+    let (mut count, fails, wakes) = (0, place == Place::SourceDropAfterError, place != Place::News);
     let source = stream::poll_fn(move |cx| {
         let _ = &at_end;
         count += 1;
@@ -531,8 +534,8 @@ fn disturb(place: Place, events_drive: bool, drops: bool) -> usize {
     let (events, snapshots) = (events.map(|_| ()).boxed(), snapshots.every().map(|_| ()).boxed());
     let (mut half, mut other) = if events_drive { (events, snapshots) } else { (snapshots, events) };
 
-    let other_waker = Busy::waker(&at(&[Place::InOtherWaker, Place::InNews]), &none);
-    let waker = Busy::waker(&none, &at(&[Place::InWakerDrop]));
+    let other_waker = Busy::waker(&at(&[Place::OtherWaker, Place::News]), &none);
+    let waker = Busy::waker(&none, &at(&[Place::WakerDrop]));
     assert!(half.poll_next_unpin(&mut Context::from_waker(&waker)).is_pending());
     assert!(other.poll_next_unpin(&mut Context::from_waker(&other_waker)).is_pending());
     deed.set(move || {
@@ -541,7 +544,7 @@ fn disturb(place: Place, events_drive: bool, drops: bool) -> usize {
         }
     });
     drop((waker, other_waker));
-    let own_waker = Busy::waker(&at(&[Place::InOwnWaker]), &none);
+    let own_waker = Busy::waker(&at(&[Place::OwnWaker]), &none);
     let mut given = 0;
     while let Poll::Ready(Some(())) = half.poll_next_unpin(&mut Context::from_waker(&own_waker)) {
         given += 1;
@@ -553,17 +556,17 @@ fn disturb(place: Place, events_drive: bool, drops: bool) -> usize {
 #[test]
 fn a_half_is_dropped_or_polled_in_any_place_while_the_other_is_polled() {
     for place in [
-        Place::InPoll,
-        Place::InOwnWaker,
-        Place::InOtherWaker,
-        Place::InNews,
-        Place::InWakerDrop,
-        Place::InSourceDrop,
-        Place::InSourceDropAfterError,
+        Place::SourcePoll,
+        Place::OwnWaker,
+        Place::OtherWaker,
+        Place::News,
+        Place::WakerDrop,
+        Place::SourceDrop,
+        Place::SourceDropAfterError,
     ] {
         for (events_drive, drops) in [(true, true), (true, false), (false, true), (false, false)] {
             let given = disturb(place, events_drive, drops);
-            let wanted = if place == Place::InSourceDropAfterError { 3 } else { 2 };
+            let wanted = if place == Place::SourceDropAfterError { 3 } else { 2 };
             assert_eq!(given, wanted, "{place:?}, events drive: {events_drive}, drops: {drops}");
         }
     }
@@ -664,12 +667,12 @@ fn schedule(steps: &[Step<Event>], every: bool, capacity: usize, acts: &[Act]) {
     let (events, snapshots) = split_with_capacity(source.assemble(), items(capacity));
     let snapshots = if every { snapshots.every() } else { snapshots };
     let (mut events, mut snapshots) = (Some(Reader::new(events)), Some(Reader::new(snapshots)));
-    let mut check_events = |reader: Reader<_>, is_whole: bool| {
+    let check_events = |reader: Reader<_>, is_whole: bool| {
         let given: Vec<_> = reader.items.into_iter().map(|item: Result<_, Arc<Error>>| item.unwrap()).collect();
         let all: Vec<_> = whole.iter().map(|update: &ag_ui_stream::snapshot::Update| update.item().clone()).collect();
         assert!(all.starts_with(&given) && (!is_whole || all.len() == given.len()), "{acts:?}");
     };
-    let mut check_snapshots = |reader: Reader<_>, is_whole: bool| {
+    let check_snapshots = |reader: Reader<_>, is_whole: bool| {
         let given = reader.items.into_iter().map(|item: Result<ag_ui_stream::snapshot::Changed, Arc<Error>>| item);
         let given: Vec<_> = given.map(|item| item.unwrap().into_snapshot()).collect();
         let all: Vec<_> = whole.iter().filter_map(|update| update.changed()).map(|at| at.into_snapshot()).collect();

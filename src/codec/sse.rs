@@ -1,15 +1,21 @@
 //! Server-sent events: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse>, and the format
 //! itself: <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>.
 
-use super::Ready;
+use std::borrow::Cow;
+
+use super::feed::{Count, Feed, Frame, Framing};
 use super::whole::Completeness;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::raw::{Raw, RawItem};
+#[cfg(doc)]
+use crate::raw::Raw;
+use crate::raw::RawItem;
 use crate::rule::Rule;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 const DATA: &[u8] = b"data";
+/// How most `data` lines begin: read at once, where the piece holds it.
+const DATA_LINE: &[u8] = b"data: ";
 const DONE: &[u8] = b"[DONE]";
 
 /// Finds the events in a stream of server-sent events (rule T1).
@@ -30,10 +36,11 @@ const DONE: &[u8] = b"[DONE]";
 ///
 /// # Errors
 /// [`Error::LimitExceeded`] for an event with more data than [`Limits::max_event_bytes`], before
-/// the memory is taken. What came before it is still to be popped.
+/// the memory is taken. What came before it is popped before [`fault`](SseDecoder::fault) tells of it.
 ///
 /// # Cost
-/// Each byte is looked at once and the data is copied once, whatever the pieces.
+/// Each byte is looked at once, whatever the pieces. The piece is copied when it is pushed, and the data
+/// of an event when it is popped.
 ///
 /// # Examples
 /// ```
@@ -50,18 +57,24 @@ const DONE: &[u8] = b"[DONE]";
 /// decoder.finish()?;
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SseDecoder {
+    pub(super) feed: Feed<SseFraming>,
+}
+
+/// Finds the events.
+#[derive(Debug)]
+pub(crate) struct SseFraming {
     max: usize,
     tolerate_done: bool,
     tolerate_empty_data: bool,
     at: At,
     /// The byte before was a CR, so an LF belongs to the same line end.
     after_cr: bool,
-    /// The data of the event in progress; `None` before its first `data` line.
+    /// The data of the event in progress, as far as it is not all of it in the piece that is read;
+    /// `None` before its first `data` line.
     data: Option<Vec<u8>>,
-    ready: Ready,
-    ended: bool,
+    pub(crate) count: Count,
     #[cfg(test)]
     looked_at: usize,
 }
@@ -83,20 +96,9 @@ enum At {
 
 decoder!(SseDecoder: "[`Error::LimitExceeded`].", "T1a");
 
-impl Default for SseDecoder {
+impl Default for SseFraming {
     fn default() -> Self {
-        Self {
-            max: Limits::default().max_event_bytes,
-            tolerate_done: false,
-            tolerate_empty_data: false,
-            at: At::Bom(0),
-            after_cr: false,
-            data: None,
-            ready: Ready::default(),
-            ended: false,
-            #[cfg(test)]
-            looked_at: 0,
-        }
+        Self::new(Limits::default())
     }
 }
 
@@ -110,7 +112,7 @@ impl SseDecoder {
     /// The same with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.max = limits.max_event_bytes;
+        self.feed.framing.max = limits.max_event_bytes;
         self
     }
 
@@ -118,7 +120,7 @@ impl SseDecoder {
     /// other APIs send one at the end.
     #[must_use]
     pub fn tolerate_done(mut self) -> Self {
-        self.tolerate_done = true;
+        self.feed.framing.tolerate_done = true;
         self
     }
 
@@ -126,25 +128,23 @@ impl SseDecoder {
     /// send them to keep a connection open.
     #[must_use]
     pub fn tolerate_empty_data(mut self) -> Self {
-        self.tolerate_empty_data = true;
+        self.feed.framing.tolerate_empty_data = true;
         self
     }
+}
 
-    /// Whether the beginning of an event is held.
-    #[cfg(feature = "record")]
-    pub(crate) fn is_within_event(&self) -> bool {
-        self.data.is_some()
+impl Framing for SseFraming {
+    type Item = RawItem;
+
+    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+        Ok(self.next_frame(rest)?.map(Frame::into_item))
     }
 
-    fn held(&self) -> &[u8] {
-        self.data.as_deref().unwrap_or_default()
-    }
-
-    fn end(&mut self) -> Result<(), Error> {
+    fn end(&mut self) -> Result<Option<RawItem>, Error> {
         let at_line_start = matches!(self.at, At::Bom(_) | At::Name(0));
         let Some(data) = &self.data else {
             // A line that may have become a `data` line.
-            return if matches!(self.at, At::Name(1..)) { Err(self.ready.truncated()) } else { Ok(()) };
+            return if matches!(self.at, At::Name(1..)) { Err(self.count.truncated()) } else { Ok(None) };
         };
         let whole = data == DONE
             || match Completeness::of(data) {
@@ -153,29 +153,59 @@ impl SseDecoder {
                 Completeness::Partial => at_line_start && self.tolerate_empty_data && is_blank(data),
             };
         if !whole {
-            return Err(self.ready.truncated());
+            return Err(self.count.truncated());
         }
-        self.dispatch();
-        Ok(())
+        self.at = At::Name(0);
+        let data = self.data.take().unwrap_or_default();
+        Ok(Some(self.dispatch(data.into()).into_item()))
+    }
+}
+
+impl SseFraming {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            max: limits.max_event_bytes,
+            tolerate_done: false,
+            tolerate_empty_data: false,
+            at: At::Bom(0),
+            after_cr: false,
+            data: None,
+            count: Count::default(),
+            #[cfg(test)]
+            looked_at: 0,
+        }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let mut rest = bytes;
-        while let [first, after @ ..] = rest {
+    /// Whether the beginning of an event is held.
+    #[cfg(feature = "record")]
+    pub(crate) fn is_within_event(&self) -> bool {
+        self.data.is_some()
+    }
+
+    pub(super) fn held(&self) -> &[u8] {
+        self.data.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn next_frame<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Error> {
+        while let [first, after @ ..] = *rest {
             let after_cr = core::mem::take(&mut self.after_cr);
             match self.at {
                 At::Value | At::Ignored => {
                     let end = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
                     let (text, tail) = rest.split_at(end);
                     self.count(end);
+                    *rest = tail;
                     if self.at == At::Value {
+                        if let Some(frame) = self.whole(text, rest)? {
+                            return Ok(Some(frame));
+                        }
                         self.append(text)?;
                     }
-                    rest = tail;
                     if let [end, tail @ ..] = tail {
                         self.count(1);
+                        *rest = tail;
+                        // Not the blank line that ends an event, for something stands on it.
                         self.end_line(*end)?;
-                        rest = tail;
                     }
                     continue;
                 }
@@ -186,6 +216,13 @@ impl SseDecoder {
                     }
                 }
                 At::Name(0) if after_cr && *first == b'\n' => {}
+                At::Name(0) if rest.starts_with(DATA_LINE) => {
+                    self.begin_data_line()?;
+                    self.at = At::Value;
+                    self.count(DATA_LINE.len());
+                    *rest = rest.get(DATA_LINE.len()..).unwrap_or_default();
+                    continue;
+                }
                 At::Name(4) if *first == b':' => {
                     self.begin_data_line()?;
                     self.at = At::Colon;
@@ -197,26 +234,59 @@ impl SseDecoder {
                     self.at = At::Name(0);
                     continue;
                 }
-                At::Bom(_) | At::Name(_) if matches!(first, b'\r' | b'\n') => self.end_line(*first)?,
+                At::Bom(_) | At::Name(_) if matches!(first, b'\r' | b'\n') => {
+                    self.count(1);
+                    *rest = after;
+                    if let Some(data) = self.end_line(*first)? {
+                        return Ok(Some(self.dispatch(data.into())));
+                    }
+                    continue;
+                }
                 At::Name(seen) if DATA.get(seen) == Some(first) => self.at = At::Name(seen + 1),
                 At::Bom(_) | At::Name(_) => self.at = At::Ignored,
             }
             self.count(1);
-            rest = after;
+            *rest = after;
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn end_line(&mut self, end: u8) -> Result<(), Error> {
-        match self.at {
-            At::Name(0) => self.dispatch(),
-            // A line that is nothing but the name of a field gives it the empty value.
-            At::Name(4) => self.begin_data_line()?,
-            At::Bom(_) | At::Name(_) | At::Colon | At::Value | At::Ignored => {}
+    /// The event that is one line of data, where the piece holds all of it and the blank line after it.
+    fn whole<'a>(&mut self, text: &'a [u8], rest: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Error> {
+        if !self.held().is_empty() {
+            return Ok(None);
         }
+        let (end, tail) = match *rest {
+            [b'\n', end @ (b'\r' | b'\n'), tail @ ..]
+            | [b'\r', b'\n', end @ (b'\r' | b'\n'), tail @ ..]
+            | [b'\r', end @ b'\r', tail @ ..] => (*end, tail),
+            _ => return Ok(None),
+        };
+        if text.len() > self.max {
+            return Err(self.count.too_long(self.max));
+        }
+        self.count(rest.len() - tail.len());
+        *rest = tail;
+        self.data = None;
         self.at = At::Name(0);
         self.after_cr = end == b'\r';
-        Ok(())
+        Ok(Some(self.dispatch(text.into())))
+    }
+
+    /// Gives the data of the event where the line was blank.
+    fn end_line(&mut self, end: u8) -> Result<Option<Vec<u8>>, Error> {
+        let data = match self.at {
+            At::Name(0) => self.data.take(),
+            // A line that is nothing but the name of a field gives it the empty value.
+            At::Name(4) => {
+                self.begin_data_line()?;
+                None
+            }
+            At::Bom(_) | At::Name(_) | At::Colon | At::Value | At::Ignored => None,
+        };
+        self.at = At::Name(0);
+        self.after_cr = end == b'\r';
+        Ok(data)
     }
 
     fn begin_data_line(&mut self) -> Result<(), Error> {
@@ -231,23 +301,19 @@ impl SseDecoder {
     fn append(&mut self, text: &[u8]) -> Result<(), Error> {
         let data = self.data.get_or_insert_default();
         if text.len() > self.max.saturating_sub(data.len()) {
-            return Err(self.ready.too_long(self.max));
+            return Err(self.count.too_long(self.max));
         }
         data.extend_from_slice(text);
         Ok(())
     }
 
-    /// A blank line: the event is whole, if there is one.
-    fn dispatch(&mut self) {
-        match self.data.take() {
-            None => {}
-            Some(data) if self.tolerate_done && data == DONE => {
-                self.ready.skipped(Rule::T1a, "skipped a frame that is no event: [DONE]");
-            }
-            Some(data) if self.tolerate_empty_data && is_blank(&data) => {
-                self.ready.skipped(Rule::T1a, "skipped a frame that is no event: its data is empty");
-            }
-            Some(data) => self.ready.event(Raw::Bytes(data)),
+    fn dispatch<'a>(&mut self, data: Cow<'a, [u8]>) -> Frame<'a> {
+        if self.tolerate_done && *data == *DONE {
+            Frame::Item(self.count.skipped(Rule::T1a, "skipped a frame that is no event: [DONE]"))
+        } else if self.tolerate_empty_data && is_blank(&data) {
+            Frame::Item(self.count.skipped(Rule::T1a, "skipped a frame that is no event: its data is empty"))
+        } else {
+            Frame::Text { text: data, index: self.count.step() }
         }
     }
 
@@ -273,6 +339,7 @@ mod tests {
     use super::*;
     use crate::codec::testing::{cut, run, run_in_pieces, texts};
     use crate::error::TruncatedBy;
+    use crate::raw::Raw;
 
     fn data(bytes: &[u8]) -> Vec<String> {
         let (items, error) = run(SseDecoder::new(), bytes);
@@ -424,6 +491,7 @@ mod tests {
         decoder.push(b"data: 1\n: a comment without end ").unwrap();
         for _ in 0..1000 {
             decoder.push(b"and on and on data: 1").unwrap();
+            assert_eq!(decoder.pop(), None);
         }
         assert_eq!(decoder.partial(), b"1");
         assert_eq!(decoder.pop(), None);
@@ -437,11 +505,12 @@ mod tests {
         let text = format!("data: {}\ndata: {}\n\n", "1".repeat(300_000), "2".repeat(300_000));
         for size in [1, 7, 4096, text.len()] {
             let mut decoder = SseDecoder::new();
+            let mut count = 0;
             for piece in text.as_bytes().chunks(size) {
                 decoder.push(piece).unwrap();
+                count += std::iter::from_fn(|| decoder.pop()).count();
             }
-            assert_eq!(decoder.looked_at, text.len());
-            assert!(decoder.pop().is_some());
+            assert_eq!((decoder.feed.framing.looked_at, count), (text.len(), 1));
         }
     }
 
@@ -487,8 +556,9 @@ mod tests {
             for piece in pieces {
                 len += piece.len();
                 let _ = decoder.push(&piece);
+                while decoder.pop().is_some() {}
                 prop_assert!(decoder.partial().len() <= 16);
-                prop_assert!(decoder.looked_at <= len);
+                prop_assert!(decoder.feed.framing.looked_at <= len);
             }
             let _ = decoder.finish();
         }

@@ -9,6 +9,7 @@
 //!   source: Some ───────────────────────────────────────► source: None, failure: Some or None
 //!        │                                                      │ popped empty, failure given
 //!        └──────────── the source's error, given at once ───────┴──────────► ended
+//!                       a panic: truncated at the next poll
 //! ```
 
 use core::fmt;
@@ -18,7 +19,7 @@ use core::task::{Context, Poll, ready};
 use futures::stream::Stream;
 use pin_project_lite::pin_project;
 
-use crate::error::Error;
+use crate::error::{Error, Truncated, TruncatedBy};
 use crate::machine::{Cut, Machine};
 
 /// How many inputs one poll may take without giving an output.
@@ -34,13 +35,23 @@ pin_project! {
         source: Option<S>,
         machine: M,
         failure: Option<Error>,
+        doing: Doing,
+        given: u64,
         ended: bool,
     }
 }
 
+/// What is under way; found at the beginning of a poll, it has panicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    Source,
+    Machine,
+}
+
 impl<S, M> Staged<S, M> {
     pub(crate) fn new(source: S, machine: M) -> Self {
-        Self { source: Some(source), machine, failure: None, ended: false }
+        Self { source: Some(source), machine, failure: None, doing: Doing::Nothing, given: 0, ended: false }
     }
 
     pub(crate) fn get_ref(&self) -> Option<&S> {
@@ -77,16 +88,73 @@ impl<S, M> Staged<S, M> {
         S: Stream,
         M: Machine<I>,
     {
-        let mut this = self.project();
-        if *this.ended {
+        self.poll_next_of(cx, into_result, Some)
+    }
+
+    /// The next of those outputs that `only` gives.
+    ///
+    /// A source or a machine that has panicked is not called again: the stream is truncated.
+    pub(crate) fn poll_next_of<I, E, T>(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into_result: impl Fn(S::Item) -> Result<I, Error<E>>,
+        only: impl Fn(M::Output) -> Option<T>,
+    ) -> Poll<Option<Result<T, Error<E>>>>
+    where
+        S: Stream,
+        M: Machine<I>,
+    {
+        if self.ended {
             return Poll::Ready(None);
         }
+        if self.doing != Doing::Nothing {
+            return Poll::Ready(Some(Err(self.truncate::<I>().with_source())));
+        }
+        let polled = self.as_mut().step(cx, into_result, only);
+        let this = self.project();
+        *this.doing = Doing::Nothing;
+        *this.given += u64::from(matches!(polled, Poll::Ready(Some(Ok(_)))));
+        polled
+    }
+
+    #[cold]
+    fn truncate<I>(self: Pin<&mut Self>) -> Error
+    where
+        M: Machine<I>,
+    {
+        let mut this = self.project();
+        this.source.set(None);
+        if core::mem::replace(this.doing, Doing::Machine) == Doing::Source {
+            this.machine.cut(Cut::Truncated);
+        }
+        *this.doing = Doing::Nothing;
+        *this.ended = true;
+        Truncated::new(*this.given, None, TruncatedBy::Panic).into()
+    }
+
+    fn step<I, E, T>(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into_result: impl Fn(S::Item) -> Result<I, Error<E>>,
+        only: impl Fn(M::Output) -> Option<T>,
+    ) -> Poll<Option<Result<T, Error<E>>>>
+    where
+        S: Stream,
+        M: Machine<I>,
+    {
+        let mut this = self.project();
         let mut swallowed = 0;
         loop {
-            if let Some(output) = this.machine.pop() {
-                return Poll::Ready(Some(Ok(output)));
+            *this.doing = Doing::Machine;
+            while let Some(output) = this.machine.pop() {
+                if let Some(output) = only(output) {
+                    return Poll::Ready(Some(Ok(output)));
+                }
             }
-            if let Some(failure) = this.failure.take() {
+            let failure = this.failure.take().or_else(|| this.machine.fault());
+            *this.doing = Doing::Source;
+            if let Some(failure) = failure {
+                this.source.set(None);
                 *this.ended = true;
                 return Poll::Ready(Some(Err(failure.with_source())));
             }
@@ -98,7 +166,9 @@ impl<S, M> Staged<S, M> {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            match ready!(source.poll_next(cx)).map(&into_result) {
+            let item = ready!(source.poll_next(cx)).map(&into_result);
+            *this.doing = Doing::Machine;
+            match item {
                 Some(Ok(input)) => {
                     swallowed += 1;
                     if let Err(failure) = this.machine.push(input) {
@@ -110,8 +180,8 @@ impl<S, M> Staged<S, M> {
                 // polled.
                 Some(Err(error)) => {
                     this.machine.cut(cut_by(&error));
-                    *this.ended = true;
                     this.source.set(None);
+                    *this.ended = true;
                     return Poll::Ready(Some(Err(error)));
                 }
                 None => {
@@ -130,6 +200,10 @@ impl<S, M> Staged<S, M> {
     {
         if self.ended {
             return (0, Some(0));
+        }
+        if self.doing != Doing::Nothing {
+            // The error that tells of a panic.
+            return (1, Some(1));
         }
         (self.machine.ready().saturating_add(usize::from(self.failure.is_some())), None)
     }
