@@ -19,6 +19,7 @@ use futures::stream::FusedStream;
 use support::{Remote, Step, gives, run_error, script};
 use tokio_test::{assert_ready, task};
 
+const STEP: &str = r#"{"type":"STEP_STARTED","stepName":"s"}"#;
 const GOOD: &str = r#"{"type":"RUN_ERROR","message":"m"}"#;
 
 fn panics_once<T: Clone>(item: T) -> (support::Script<T>, Remote) {
@@ -59,6 +60,7 @@ fn a_source_is_not_polled_again_by_any_combinator() {
     check! {
         GOOD => compat();
         GOOD => enforce();
+        STEP => take_run();
         GOOD => items();
         GOOD => events();
         GOOD => updates();
