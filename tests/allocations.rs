@@ -93,6 +93,9 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
     assert!(live <= text * 13 / 10 + 64 * 1024, "{live} bytes live for {text} bytes of text");
     drop(pipeline);
 
+    #[cfg(all(feature = "sse", feature = "json-lines", feature = "protobuf"))]
+    decoding_is_on_demand();
+
     // What a run knew of its steps is gone with it.
     let mut pipeline = Pipeline::new();
     feed(&mut pipeline, [&RUN_STARTED.to_owned()]);
@@ -177,4 +180,51 @@ fn documents_cost_what_changes() {
     let change = region.change();
     let live = change.bytes_allocated - change.bytes_deallocated;
     assert!(live < 2 * Limits::DEFAULT_MAX_DOCUMENT_BYTES, "{live} bytes live after patches that copy");
+}
+
+/// The first event of a large piece costs the copy of the piece, not the events after it.
+#[cfg(all(feature = "sse", feature = "json-lines", feature = "protobuf"))]
+fn decoding_is_on_demand() {
+    use ag_ui_stream::RawItem;
+    use ag_ui_stream::codec::{Decoder, Format};
+    use futures::executor::block_on_stream;
+
+    const COUNT: usize = 100_000;
+    fn check(name: &str, piece: &[u8], mut next: impl FnMut() -> Option<RawItem>) {
+        let region = Region::new(ALLOCATOR);
+        assert!(next().is_some(), "{name}");
+        let change = region.change();
+        let room = piece.len() * 2 + 16 * 1024;
+        assert!(change.bytes_allocated <= room, "{name}: {} bytes for {}", change.bytes_allocated, piece.len());
+        assert_eq!(std::iter::from_fn(next).count(), COUNT - 1, "{name}");
+    }
+    let array = format!("[{}1]", "1,".repeat(COUNT - 1)).into_bytes();
+    let step = [0, 0, 0, 3, 0x82, 2, 0];
+    for (name, format, piece) in [
+        ("sse", Format::Sse, b"data:1\n\n".repeat(COUNT)),
+        ("json lines", Format::JsonLines, b"1\n".repeat(COUNT)),
+        // Of a type that is not known here: each gives a warning.
+        ("protobuf", Format::Protobuf, step.repeat(COUNT)),
+    ] {
+        let mut decoder = Decoder::new(format);
+        let mut is_new = true;
+        check(name, &piece, || {
+            if std::mem::take(&mut is_new) {
+                decoder.push(&piece).unwrap();
+            }
+            decoder.pop()
+        });
+    }
+    #[cfg(feature = "record")]
+    for (name, piece) in [
+        ("recorded capture", b"data:1\n\n".repeat(COUNT)),
+        ("recorded lines", b"1\n".repeat(COUNT)),
+        ("recorded array", array),
+    ] {
+        use ag_ui_stream::record::{RecordStreamExt, Timing};
+
+        let source = futures::stream::iter([Ok::<_, std::convert::Infallible>(&piece[..])]);
+        let mut replayed = block_on_stream(Box::pin(source.replay(Timing::immediate())));
+        check(name, &piece, || replayed.next().map(Result::unwrap));
+    }
 }

@@ -189,9 +189,10 @@ fn what_came_before_an_error_of_the_decoder_is_given_before_it() {
         let item = assert_ready!(stream.poll_next());
         assert!(matches!(item, Some(Ok(RawItem::Event { index: at, .. })) if at == index), "{item:?}");
     }
-    assert!(remote.is_dropped());
     let error = assert_ready!(stream.poll_next()).unwrap().unwrap_err();
     assert_eq!(error.to_string(), "event 2 is longer than 10 bytes, the `max_event_bytes` of the decoder");
+    assert!(remote.is_dropped());
+    assert_eq!(remote.polls(), 1, "nothing is asked of the source after the fault");
     assert!(stream.is_terminated());
     assert_ready_eq!(stream.poll_next(), None);
 }
@@ -276,17 +277,50 @@ fn comments_without_end_let_other_tasks_run() {
 }
 
 #[test]
-fn what_is_held_is_in_the_size_hint() {
-    let source = stream::iter([Ok::<_, Broken>("data: 1\n\ndata: 2\n\n"), Ok("data: 3\n\n")]);
-    let mut stream = task::spawn(source.sse());
-    assert_eq!(stream.size_hint(), (0, None));
-    let mut hints = Vec::new();
-    while let Some(item) = assert_ready!(stream.poll_next()) {
-        assert!(item.is_ok());
-        hints.push(stream.size_hint());
+fn a_decoder_reads_no_further_than_the_event_that_is_asked_for() {
+    for format in FORMATS {
+        let events: Vec<_> = (0..100).map(|at| json!({"type": "RUN_ERROR", "message": at.to_string()})).collect();
+        let piece = capture(format, &events);
+        let mut stream = task::spawn(stream::iter([Ok::<_, Broken>(&piece)]).decode(Decoder::new(format)));
+        for given in 1..=100 {
+            assert!(assert_ready!(stream.poll_next()).unwrap().is_ok());
+            assert_eq!(stream.machine().event_count(), given);
+            assert_eq!(stream.size_hint(), (0, None), "what was not read is no promise");
+        }
+        assert_ready_eq!(stream.poll_next(), None);
+        assert_eq!(stream.size_hint(), (0, Some(0)));
     }
-    assert_eq!(hints, [(1, None), (0, None), (0, None)]);
-    assert_eq!(stream.size_hint(), (0, Some(0)));
+}
+
+#[test]
+fn a_fault_is_told_by_whatever_is_called_next() {
+    let faulty = || {
+        let mut decoder = SseDecoder::new().with_limits(Limits { max_event_bytes: 4, ..Limits::default() });
+        decoder.push(b"data: 1\n\ndata: 12345\n\ndata: 2\n\n").unwrap();
+        assert!(decoder.pop().is_some());
+        assert_eq!(decoder.pop(), None);
+        decoder
+    };
+    let told = "event 1 is longer than 4 bytes, the `max_event_bytes` of the decoder";
+    assert_eq!(faulty().fault().unwrap().to_string(), told);
+    assert_eq!(faulty().finish().unwrap_err().to_string(), told);
+    let mut decoder = faulty();
+    assert_eq!(decoder.push(b"data: 3\n\n").unwrap_err().to_string(), told);
+    assert_eq!(
+        (decoder.fault(), decoder.push(b"data: 3\n\n"), decoder.pop(), decoder.finish()),
+        (None, Ok(()), None, Ok(()))
+    );
+}
+
+#[test]
+fn what_is_pushed_or_finished_before_all_was_popped_is_not_lost() {
+    let mut decoder = SseDecoder::new();
+    decoder.push(b"data: 0\n\ndata: 1\n\nda").unwrap();
+    assert!(decoder.pop().is_some());
+    decoder.push(b"ta: 2\n\ndata: 3").unwrap();
+    decoder.finish().unwrap();
+    let left: Vec<_> = std::iter::from_fn(|| decoder.pop()).map(|item| item.into_raw().unwrap()).collect();
+    assert_eq!(left, [b"1", b"2", b"3"].map(|text| ag_ui_stream::Raw::Bytes(text.to_vec())));
 }
 
 #[test]
@@ -301,8 +335,8 @@ fn each_decoder_has_a_method_and_one_name_for_all() {
         let mut decoder = Decoder::new(format).with_limits(Limits { max_event_bytes: 100, ..Limits::default() });
         assert_eq!((decoder.format(), decoder.event_count()), (format, 0));
         decoder.push(&capture(format, &events)).unwrap();
-        assert_eq!((decoder.event_count(), decoder.partial()), (1, &b""[..]));
         assert_eq!(decoder.pop(), items.0.into_iter().next());
+        assert_eq!((decoder.event_count(), decoder.partial()), (1, &b""[..]));
         decoder.finish().unwrap();
     }
 }

@@ -1,12 +1,15 @@
 //! Two streams from one.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 #[path = "support/stream.rs"]
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 
-use ag_ui_stream::combinator::{SplitEvents, SplitSnapshots, split, split_with_capacity};
+use ag_ui_stream::combinator::{SplitCapacity, SplitEvents, SplitSnapshots, split, split_with_capacity};
 use ag_ui_stream::event::{
     CustomEvent, RunFinishedEvent, RunStartedEvent, StateSnapshotEvent, TextMessageContentEvent, TextMessageEndEvent,
     TextMessageStartEvent, ToolCallResultEvent,
@@ -53,8 +56,12 @@ fn run(deltas: usize) -> Vec<Event> {
     events
 }
 
+fn items(items: usize) -> SplitCapacity {
+    SplitCapacity { items, ..SplitCapacity::default() }
+}
+
 fn halves(source: Script<Event>, capacity: usize) -> Halves {
-    let (events, snapshots) = split_with_capacity(source.assemble(), capacity);
+    let (events, snapshots) = split_with_capacity(source.assemble(), items(capacity));
     (task::spawn(events), task::spawn(snapshots))
 }
 
@@ -148,7 +155,7 @@ fn the_snapshots_half_waits_where_events_pile_up() {
 #[test]
 fn every_snapshot_holds_the_events_back() {
     let (source, _) = gives(run(10));
-    let (events, snapshots) = split_with_capacity(source.assemble(), 3);
+    let (events, snapshots) = split_with_capacity(source.assemble(), items(3));
     let mut snapshots = task::spawn(snapshots.every());
     let mut events = task::spawn(events);
     for _ in 0..3 {
@@ -173,7 +180,7 @@ fn every_snapshot_holds_the_events_back() {
 #[test]
 fn every_snapshot_waiting_is_released_when_its_half_is_dropped() {
     let (source, _) = gives(run(10));
-    let (events, snapshots) = split_with_capacity(source.assemble(), 1);
+    let (events, snapshots) = split_with_capacity(source.assemble(), items(1));
     let snapshots = snapshots.every();
     let mut events = task::spawn(events);
     assert!(assert_ready!(events.poll_next()).is_some());
@@ -409,7 +416,7 @@ async fn two_tasks_share_a_source_between_threads() {
             tokio::task::yield_now().await;
             event
         });
-        let (events, snapshots) = split_with_capacity(source.assemble(), 4);
+        let (events, snapshots) = split_with_capacity(source.assemble(), items(4));
         let snapshots = if every { snapshots.every() } else { snapshots };
         let events = tokio::spawn(events.try_collect::<Vec<_>>());
         let snapshots = tokio::spawn(snapshots.try_collect::<Vec<_>>());
@@ -428,6 +435,305 @@ async fn middleware_may_sit_before_the_split() {
     let (events, snapshots) = split(updates);
     drop(snapshots);
     assert_eq!(events.count().await, 7);
+}
+
+/// Something to be done at a place where a half does not expect it: drop or poll the other half.
+#[derive(Clone, Default)]
+#[allow(clippy::type_complexity, reason = "named by the struct")]
+struct Deed(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+
+impl Deed {
+    fn set(&self, deed: impl FnOnce() + Send + 'static) {
+        *self.0.lock().unwrap() = Some(Box::new(deed));
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.lock().unwrap().is_none()
+    }
+
+    fn run(&self) {
+        let deed = self.0.lock().unwrap().take();
+        if let Some(deed) = deed {
+            deed();
+        }
+    }
+}
+
+struct OnDrop(Deed);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.run();
+    }
+}
+
+/// A waker with a deed for when it is woken and one for when it is dropped.
+struct Busy {
+    at_wake: Deed,
+    _at_drop: OnDrop,
+}
+
+impl Busy {
+    fn waker(at_wake: &Deed, at_drop: &Deed) -> Waker {
+        Arc::new(Busy { at_wake: at_wake.clone(), _at_drop: OnDrop(at_drop.clone()) }).into()
+    }
+}
+
+impl Wake for Busy {
+    fn wake(self: Arc<Self>) {
+        self.at_wake.run();
+    }
+}
+
+/// Where a half is dropped or polled while the other is polled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// The source does it when it is polled.
+    SourcePoll,
+    /// The waker of the half that drives, woken by the source that it polls.
+    OwnWaker,
+    /// The waker of the other half, woken by the source.
+    OtherWaker,
+    /// The waker of the other half, woken because there is something for it.
+    News,
+    /// The waker that the half was polled with before.
+    WakerDrop,
+    /// The source, when it is dropped at its end.
+    SourceDrop,
+    /// The same after an error.
+    SourceDropAfterError,
+}
+
+/// Does the deed at this place while one half is polled; how many items that half has given.
+fn disturb(place: Place, events_drive: bool, drops: bool) -> usize {
+    let deed = Deed::default();
+    let none = Deed::default();
+    let at = |here: &[Place]| if here.contains(&place) { deed.clone() } else { none.clone() };
+    let in_poll = at(&[Place::SourcePoll]);
+    let at_end = OnDrop(at(&[Place::SourceDrop, Place::SourceDropAfterError]));
+    let (mut count, fails, wakes) = (0, place == Place::SourceDropAfterError, place != Place::News);
+    let source = stream::poll_fn(move |cx| {
+        let _ = &at_end;
+        count += 1;
+        match count {
+            // So that both halves wait at first.
+            1 | 2 => Poll::Pending,
+            3 => {
+                in_poll.run();
+                if wakes {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Ready(Some(Ok(started())))
+            }
+            4 => Poll::Ready(Some(Ok(open("m")))),
+            5 if fails => Poll::Ready(Some(Err(Error::Source(Broken)))),
+            _ => Poll::Ready(None),
+        }
+    });
+    let (events, snapshots) = source.assemble().split();
+    let (events, snapshots) = (events.map(|_| ()).boxed(), snapshots.every().map(|_| ()).boxed());
+    let (mut half, mut other) = if events_drive { (events, snapshots) } else { (snapshots, events) };
+
+    let other_waker = Busy::waker(&at(&[Place::OtherWaker, Place::News]), &none);
+    let waker = Busy::waker(&none, &at(&[Place::WakerDrop]));
+    assert!(half.poll_next_unpin(&mut Context::from_waker(&waker)).is_pending());
+    assert!(other.poll_next_unpin(&mut Context::from_waker(&other_waker)).is_pending());
+    deed.set(move || {
+        if !drops {
+            let _ = other.poll_next_unpin(&mut Context::from_waker(Waker::noop()));
+        }
+    });
+    drop((waker, other_waker));
+    let own_waker = Busy::waker(&at(&[Place::OwnWaker]), &none);
+    let mut given = 0;
+    while let Poll::Ready(Some(())) = half.poll_next_unpin(&mut Context::from_waker(&own_waker)) {
+        given += 1;
+    }
+    assert!(deed.is_done(), "{place:?}");
+    given
+}
+
+#[test]
+fn a_half_is_dropped_or_polled_in_any_place_while_the_other_is_polled() {
+    for place in [
+        Place::SourcePoll,
+        Place::OwnWaker,
+        Place::OtherWaker,
+        Place::News,
+        Place::WakerDrop,
+        Place::SourceDrop,
+        Place::SourceDropAfterError,
+    ] {
+        for (events_drive, drops) in [(true, true), (true, false), (false, true), (false, false)] {
+            let given = disturb(place, events_drive, drops);
+            let wanted = if place == Place::SourceDropAfterError { 3 } else { 2 };
+            assert_eq!(given, wanted, "{place:?}, events drive: {events_drive}, drops: {drops}");
+        }
+    }
+}
+
+#[test]
+fn a_source_that_panics_when_it_is_dropped_has_ended_all_the_same() {
+    let deed = Deed::default();
+    deed.set(|| panic!("in drop"));
+    let at_end = OnDrop(deed);
+    let mut steps = vec![Poll::Ready(None), Poll::Ready(Some(started())), Poll::Pending];
+    let source = stream::poll_fn(move |_| steps.pop().unwrap());
+    let (events, snapshots) = split(source.assemble().inspect(move |_| {
+        let _ = &at_end;
+    }));
+    let (mut events, mut snapshots) = (task::spawn(events), task::spawn(snapshots));
+    assert_pending!(snapshots.poll_next());
+    assert!(assert_ready!(events.poll_next()).unwrap().is_ok());
+    assert!(catch_unwind(AssertUnwindSafe(|| events.poll_next())).is_err());
+    assert!(snapshots.is_woken());
+    assert!(assert_ready!(snapshots.poll_next()).unwrap().is_ok());
+    for _ in 0..2 {
+        assert!(assert_ready!(snapshots.poll_next()).is_none());
+        assert!(assert_ready!(events.poll_next()).is_none());
+    }
+}
+
+#[test]
+fn a_half_that_finds_the_source_with_the_other_is_woken_by_it() {
+    let deed = Deed::default();
+    let in_poll = deed.clone();
+    let mut steps = vec![Poll::Pending, Poll::Ready(Some(nothing()))];
+    let source = stream::poll_fn(move |_| {
+        in_poll.run();
+        steps.pop().unwrap()
+    });
+    let (events, snapshots) = source.assemble().split();
+    let (mut events, snapshots) = (task::spawn(events), Arc::new(Mutex::new(task::spawn(snapshots))));
+    let inner = Arc::clone(&snapshots);
+    deed.set(move || {
+        let mut snapshots = inner.lock().unwrap();
+        assert_pending!(snapshots.poll_next());
+        assert!(!snapshots.is_woken());
+    });
+    assert!(assert_ready!(events.poll_next()).unwrap().is_ok());
+    assert!(snapshots.lock().unwrap().is_woken(), "though nothing came for it: it has not seen the source");
+}
+
+#[test]
+fn the_bound_counts_bytes_of_what_waits() {
+    let large = || delta("m", &"x".repeat(1000));
+    for is_every in [false, true] {
+        let (source, remote) = gives([started(), open("m"), large(), large(), large(), large()]);
+        let capacity = SplitCapacity { bytes: 2000, ..SplitCapacity::default() };
+        let (events, snapshots) = split_with_capacity(source.assemble(), capacity);
+        let snapshots = if is_every { snapshots.every() } else { snapshots };
+        let (mut events, mut snapshots) = (task::spawn(events), task::spawn(snapshots));
+        if is_every {
+            // The snapshots wait: each weighs as much as its event.
+            for _ in 0..4 {
+                assert!(assert_ready!(events.poll_next()).is_some());
+            }
+            assert_pending!(events.poll_next());
+            assert!(assert_ready!(snapshots.poll_next()).is_some());
+            assert!(assert_ready!(snapshots.poll_next()).is_some());
+            assert_pending!(events.poll_next());
+            assert!(assert_ready!(snapshots.poll_next()).is_some());
+            assert!(events.is_woken(), "there is room again");
+            assert!(assert_ready!(events.poll_next()).is_some());
+            assert_pending!(events.poll_next());
+        } else {
+            assert!(assert_ready!(snapshots.poll_next()).is_some());
+            assert_eq!(remote.polls(), 4, "two small ones and two large ones");
+            assert_pending!(snapshots.poll_next());
+            for _ in 0..3 {
+                assert!(assert_ready!(events.poll_next()).is_some());
+            }
+            assert!(snapshots.is_woken(), "there is room again");
+            assert!(assert_ready!(snapshots.poll_next()).is_some());
+            assert_eq!(remote.polls(), 5);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Act {
+    PollEvents,
+    PollSnapshots,
+    DropEvents,
+    DropSnapshots,
+    Wake,
+}
+
+/// Does these acts one after the other, then lets what is left run to its end.
+fn schedule(steps: &[Step<Event>], every: bool, capacity: usize, acts: &[Act]) {
+    let whole: Vec<_> = futures::executor::block_on(stream::iter(given(steps)).assemble().try_collect()).unwrap();
+    let (source, remote) = script(steps.to_vec());
+    let (events, snapshots) = split_with_capacity(source.assemble(), items(capacity));
+    let snapshots = if every { snapshots.every() } else { snapshots };
+    let (mut events, mut snapshots) = (Some(Reader::new(events)), Some(Reader::new(snapshots)));
+    let check_events = |reader: Reader<_>, is_whole: bool| {
+        let given: Vec<_> = reader.items.into_iter().map(|item: Result<_, Arc<Error>>| item.unwrap()).collect();
+        let all: Vec<_> = whole.iter().map(|update: &ag_ui_stream::snapshot::Update| update.item().clone()).collect();
+        assert!(all.starts_with(&given) && (!is_whole || all.len() == given.len()), "{acts:?}");
+    };
+    let check_snapshots = |reader: Reader<_>, is_whole: bool| {
+        let given = reader.items.into_iter().map(|item: Result<ag_ui_stream::snapshot::Changed, Arc<Error>>| item);
+        let given: Vec<_> = given.map(|item| item.unwrap().into_snapshot()).collect();
+        let all: Vec<_> = whole.iter().filter_map(|update| update.changed()).map(|at| at.into_snapshot()).collect();
+        let mut rest = all.iter();
+        assert!(given.iter().all(|at| rest.any(|other| other == at)), "in order: {acts:?}");
+        assert!(!is_whole || given.last() == all.last(), "{acts:?}");
+        assert!(!every || all.starts_with(&given) && (!is_whole || all.len() == given.len()), "{acts:?}");
+    };
+    for act in acts {
+        match act {
+            Act::PollEvents => events.iter_mut().for_each(|half| half.poll_once()),
+            Act::PollSnapshots => snapshots.iter_mut().for_each(|half| half.poll_once()),
+            Act::DropEvents => events.take().into_iter().for_each(|half| check_events(half, false)),
+            Act::DropSnapshots => snapshots.take().into_iter().for_each(|half| check_snapshots(half, false)),
+            Act::Wake => remote.wake(),
+        }
+    }
+    for _ in 0..1000 {
+        let events_due = events.as_ref().is_some_and(Reader::is_due);
+        let snapshots_due = snapshots.as_ref().is_some_and(Reader::is_due);
+        if events_due {
+            events.iter_mut().for_each(Reader::poll);
+        }
+        if snapshots_due {
+            snapshots.iter_mut().for_each(Reader::poll);
+        }
+        if events.as_ref().is_none_or(|half| half.ended) && snapshots.as_ref().is_none_or(|half| half.ended) {
+            events.into_iter().for_each(|half| check_events(half, true));
+            snapshots.into_iter().for_each(|half| check_snapshots(half, true));
+            return;
+        }
+        if !events_due && !snapshots_due {
+            remote.wake();
+            let is_due = events.as_ref().is_some_and(Reader::is_due) || snapshots.as_ref().is_some_and(Reader::is_due);
+            assert!(is_due, "lost wake-up: {acts:?}");
+        }
+    }
+    panic!("does not come to an end: {acts:?}");
+}
+
+#[test]
+fn every_schedule_of_six_acts_loses_nothing_and_wakes_who_waits() {
+    const ACTS: [Act; 5] = [Act::PollEvents, Act::PollSnapshots, Act::DropEvents, Act::DropSnapshots, Act::Wake];
+    let steps = [
+        Step::Give(started()),
+        Step::Give(nothing()),
+        Step::Park,
+        Step::Give(open("m")),
+        Step::Yield,
+        Step::Give(delta("m", "x")),
+    ];
+    for number in 0..5_usize.pow(6) {
+        let acts: Vec<Act> = (0..6).map(|at| ACTS[number / 5_usize.pow(at) % 5]).collect();
+        // A half is dropped once.
+        if [Act::DropEvents, Act::DropSnapshots].iter().any(|act| acts.iter().filter(|other| *other == act).count() > 1)
+        {
+            continue;
+        }
+        schedule(&steps, number % 2 == 0, 1 + number % 2, &acts);
+        schedule(&steps, number % 2 == 1, 1 + number % 2, &acts);
+    }
 }
 
 /// What the script gives next.
@@ -467,10 +773,23 @@ impl<S: Stream + Unpin> Reader<S> {
         !self.ended && (!self.started || self.half.is_woken())
     }
 
+    fn poll_once(&mut self) {
+        self.started = true;
+        match self.half.poll_next() {
+            Poll::Ready(Some(item)) if !self.ended => {
+                self.items.push(item);
+                // It is polled again in its turn.
+                self.started = false;
+            }
+            Poll::Ready(_) => self.ended = true,
+            Poll::Pending => {}
+        }
+    }
+
     fn poll(&mut self) {
         self.started = true;
         // As a task does that is polled: until there is nothing more.
-        while let std::task::Poll::Ready(item) = self.half.poll_next() {
+        while let Poll::Ready(item) = self.half.poll_next() {
             match item {
                 Some(item) => self.items.push(item),
                 None => {
@@ -518,7 +837,7 @@ proptest! {
     ) {
         let whole: Vec<_> = futures::executor::block_on(stream::iter(given(&steps)).assemble().try_collect()).unwrap();
         let (source, remote) = script(steps.clone());
-        let (events, snapshots) = split_with_capacity(source.assemble(), capacity);
+        let (events, snapshots) = split_with_capacity(source.assemble(), items(capacity));
         let snapshots = if every { snapshots.every() } else { snapshots };
         let (mut events, mut snapshots) = (Reader::new(events), Reader::new(snapshots));
         settle(&mut events, &mut snapshots, &remote, choices.into_iter());

@@ -30,7 +30,7 @@ fn decode<'a>(format: Format, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Ra
     for piece in pieces {
         let pushed = decoder.push(piece);
         items.extend(iter::from_fn(|| decoder.pop()));
-        if let Err(error) = pushed {
+        if let Some(error) = pushed.err().or_else(|| decoder.fault()) {
             return (items, Some(error));
         }
         assert!(decoder.partial().len() <= MAX_EVENT_BYTES + 8, "{} bytes held", decoder.partial().len());

@@ -111,23 +111,31 @@ impl Decoder {
         each!(self, decoder => decoder.partial())
     }
 
-    /// Takes the next piece of the stream.
+    /// Takes the next piece of the stream. It is read as its events are popped.
     ///
     /// # Errors
-    /// Those of the format's decoder; it is then done, and what follows is ignored.
+    /// Those of the format's decoder, which `pop` came upon in the piece before; it is then done, and
+    /// what follows is ignored.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         each!(self, decoder => decoder.push(bytes))
     }
 
-    /// The next event or warning that is ready.
+    /// The next event or warning. `None` where the piece is used up, or where there is a
+    /// [`fault`](Decoder::fault).
     pub fn pop(&mut self) -> Option<RawItem> {
         each!(self, decoder => decoder.pop())
+    }
+
+    /// The fault that `pop` came upon, if it has. Who does not ask is told by the next `push` or
+    /// `finish`.
+    pub fn fault(&mut self) -> Option<Error> {
+        each!(self, decoder => decoder.fault())
     }
 
     /// Says that the stream has ended.
     ///
     /// # Errors
-    /// [`Error::Truncated`] where it ended within an event (rule T1a).
+    /// Those of `push`; [`Error::Truncated`] where the stream ended within an event (rule T1a).
     pub fn finish(&mut self) -> Result<(), Error> {
         each!(self, decoder => decoder.finish())
     }
@@ -153,6 +161,10 @@ macro_rules! decoders {
 
             fn ready(&self) -> usize {
                 self.waiting()
+            }
+
+            fn fault(&mut self) -> Option<Error> {
+                $decoder::fault(self)
             }
 
             fn finish(&mut self) -> Result<(), Error> {

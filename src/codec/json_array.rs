@@ -1,14 +1,16 @@
 //! Events as the elements of a JSON array, or as JSON values one after the other.
 
-use super::Ready;
+use std::borrow::Cow;
+
+use super::feed::{Count, Frame, Framing};
 use crate::error::{Error, Malformed};
-use crate::raw::{Raw, RawItem};
+use crate::raw::RawItem;
 use crate::rule::Rule;
 
 /// Finds the elements of one JSON array, or values in a row, cut anywhere. What they say is not looked
 /// into.
 #[derive(Debug)]
-pub(crate) struct ArrayDecoder {
+pub(crate) struct ArrayFraming {
     max: usize,
     at: At,
     /// Where it is after a value.
@@ -18,7 +20,7 @@ pub(crate) struct ArrayDecoder {
     depth: u64,
     in_string: bool,
     escaped: bool,
-    ready: Ready,
+    count: Count,
 }
 
 /// Where in the array.
@@ -42,7 +44,7 @@ enum At {
     Between,
 }
 
-impl ArrayDecoder {
+impl ArrayFraming {
     /// Elements of at most this many bytes.
     pub(crate) fn new(max: usize) -> Self {
         Self {
@@ -53,7 +55,7 @@ impl ArrayDecoder {
             depth: 0,
             in_string: false,
             escaped: false,
-            ready: Ready::default(),
+            count: Count::default(),
         }
     }
 
@@ -62,29 +64,15 @@ impl ArrayDecoder {
         Self { at: At::Between, after: At::Between, ..Self::new(max) }
     }
 
-    /// Whether the beginning of a value is held.
-    pub(crate) fn is_within_event(&self) -> bool {
-        matches!(self.at, At::Element | At::Word)
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop()
-    }
-
-    pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        if self.at == At::Word && self.after == At::Between {
-            self.end_element();
-        }
-        if matches!(self.at, At::End | At::Between) { Ok(()) } else { Err(self.ready.truncated()) }
-    }
-
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    fn next_frame<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Error> {
+        let bytes = core::mem::take(rest);
+        let after = |at: usize| bytes.get(at..).unwrap_or_default();
         let mut from = 0;
         for (at, byte) in bytes.iter().copied().enumerate() {
             if self.at == At::Element {
                 if self.is_last(byte) {
-                    self.append(bytes.get(from..=at))?;
-                    self.end_element();
+                    *rest = after(at + 1);
+                    return self.end_element(bytes.get(from..=at)).map(Some);
                 }
                 continue;
             }
@@ -93,9 +81,10 @@ impl ArrayDecoder {
                 if !blank && !matches!(byte, b',' | b']') {
                     continue;
                 }
-                self.append(bytes.get(from..at))?;
-                self.end_element();
+                *rest = after(at);
+                return self.end_element(bytes.get(from..at)).map(Some);
             }
+            *rest = after(at);
             match (self.at, byte) {
                 _ if blank => {}
                 (At::Start, b'[') => self.at = At::First,
@@ -116,10 +105,13 @@ impl ArrayDecoder {
                 }
             }
         }
+        *rest = &[];
         if matches!(self.at, At::Element | At::Word) {
-            self.append(bytes.get(from..))?;
+            let text = after(from);
+            self.check_len(text)?;
+            self.element.extend_from_slice(text);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Steps over a byte of the element; whether it is the last.
@@ -142,41 +134,66 @@ impl ArrayDecoder {
         self.depth == 0 && !self.in_string
     }
 
-    fn append(&mut self, text: Option<&[u8]>) -> Result<(), Error> {
-        let text = text.unwrap_or_default();
-        if text.len() > self.max.saturating_sub(self.element.len()) {
-            return Err(self.ready.too_long(self.max));
-        }
-        self.element.extend_from_slice(text);
-        Ok(())
+    fn check_len(&self, text: &[u8]) -> Result<(), Error> {
+        let is_too_long = text.len() > self.max.saturating_sub(self.element.len());
+        if is_too_long { Err(self.count.too_long(self.max)) } else { Ok(()) }
     }
 
-    fn end_element(&mut self) {
-        self.ready.event(Raw::Bytes(core::mem::take(&mut self.element)));
+    fn end_element<'a>(&mut self, text: Option<&'a [u8]>) -> Result<Frame<'a>, Error> {
+        let text = text.unwrap_or_default();
+        self.check_len(text)?;
         self.at = self.after;
+        let mut held = core::mem::take(&mut self.element);
+        let text = if held.is_empty() {
+            Cow::Borrowed(text)
+        } else {
+            held.extend_from_slice(text);
+            Cow::Owned(held)
+        };
+        Ok(Frame::Text { text, index: self.count.step() })
     }
 
     fn misplaced(&self, expected: &'static str, found: u8) -> Error {
-        Malformed::new(Rule::E9, self.ready.frames, expected, format!("{:?}", char::from(found))).into()
+        Malformed::new(Rule::E9, self.count.0, expected, format!("{:?}", char::from(found))).into()
+    }
+}
+
+impl Framing for ArrayFraming {
+    type Item = RawItem;
+
+    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+        Ok(self.next_frame(rest)?.map(Frame::into_item))
+    }
+
+    fn end(&mut self) -> Result<Option<RawItem>, Error> {
+        if self.at == At::Word && self.after == At::Between {
+            return self.end_element(Some(&[])).map(|frame| Some(frame.into_item()));
+        }
+        if matches!(self.at, At::End | At::Between) { Ok(None) } else { Err(self.count.truncated()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::feed::Feed;
+    use crate::raw::Raw;
 
     /// The elements, and the error.
     fn run(text: &str, size: usize, max: usize) -> (Vec<String>, Option<String>) {
-        let mut decoder = ArrayDecoder::new(max);
+        let mut decoder = Feed::new(ArrayFraming::new(max));
+        let mut items = Vec::new();
         let mut failed = Ok(());
         for piece in text.as_bytes().chunks(size) {
             failed = decoder.push(piece);
             if failed.is_err() {
                 break;
             }
+            items.extend(std::iter::from_fn(|| decoder.pop()));
         }
         let failed = failed.and_then(|()| decoder.finish());
-        let elements = std::iter::from_fn(|| decoder.pop()).map(|item| match item {
+        items.extend(std::iter::from_fn(|| decoder.pop()));
+        let elements = items.into_iter().map(|item| match item {
             RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes).unwrap(),
             other => panic!("{other:?}"),
         });

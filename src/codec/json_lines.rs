@@ -1,10 +1,15 @@
 //! JSON Lines: <https://jsonlines.org>.
 
+use std::borrow::Cow;
+
+use super::feed::{Count, Feed, Frame, Framing};
+use super::looked_at;
 use super::whole::Completeness;
-use super::{Ready, looked_at};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::raw::{Raw, RawItem};
+#[cfg(doc)]
+use crate::raw::Raw;
+use crate::raw::RawItem;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -23,10 +28,11 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 ///
 /// # Errors
 /// [`Error::LimitExceeded`] for a line longer than [`Limits::max_event_bytes`], before the memory
-/// is taken. What came before it is still to be popped.
+/// is taken, behind what came before it.
 ///
 /// # Cost
-/// Each byte is looked at once and copied once, whatever the pieces.
+/// Each byte is looked at once, whatever the pieces. The piece is copied when it is pushed, and a line when
+/// it is popped.
 ///
 /// # Examples
 /// ```
@@ -41,29 +47,12 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// assert!(decoder.finish().unwrap_err().is_truncated());
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct JsonLinesDecoder {
-    max: usize,
-    /// How much of a leading byte order mark was seen; `None` behind the start of the stream.
-    bom: Option<usize>,
-    line: Vec<u8>,
-    ready: Ready,
-    ended: bool,
+    pub(super) feed: Feed<JsonLinesFraming>,
 }
 
 decoder!(JsonLinesDecoder: "[`Error::LimitExceeded`].", "T1a");
-
-impl Default for JsonLinesDecoder {
-    fn default() -> Self {
-        Self {
-            max: Limits::default().max_event_bytes,
-            bom: Some(0),
-            line: Vec::new(),
-            ready: Ready::default(),
-            ended: false,
-        }
-    }
-}
 
 impl JsonLinesDecoder {
     /// A decoder with the default [`Limits`].
@@ -75,40 +64,64 @@ impl JsonLinesDecoder {
     /// The same with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.max = limits.max_event_bytes;
+        self.feed.framing.max = limits.max_event_bytes;
         self
     }
+}
 
-    /// Whether the beginning of an event is held.
-    #[cfg(feature = "record")]
-    pub(crate) fn is_within_event(&self) -> bool {
-        !self.line.is_empty()
+/// Finds the lines.
+#[derive(Debug)]
+pub(crate) struct JsonLinesFraming {
+    max: usize,
+    /// How much of a leading byte order mark was seen; `None` after the start of the stream.
+    bom: Option<usize>,
+    /// The beginning of a line that did not come in one piece.
+    line: Vec<u8>,
+    pub(super) count: Count,
+}
+
+impl Default for JsonLinesFraming {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Framing for JsonLinesFraming {
+    type Item = RawItem;
+
+    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+        Ok(self.next_frame(rest)?.map(Frame::into_item))
     }
 
-    fn held(&self) -> &[u8] {
+    fn end(&mut self) -> Result<Option<RawItem>, Error> {
+        if self.line.is_empty() {
+            return Ok(None);
+        }
+        if Completeness::of(&self.line) != Completeness::Whole {
+            return Err(self.count.truncated());
+        }
+        let line = core::mem::take(&mut self.line);
+        Ok(self.end_line(line.into()).map(Frame::into_item))
+    }
+}
+
+impl JsonLinesFraming {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { max: limits.max_event_bytes, bom: Some(0), line: Vec::new(), count: Count::default() }
+    }
+
+    pub(super) fn held(&self) -> &[u8] {
         &self.line
     }
 
-    fn end(&mut self) -> Result<(), Error> {
-        if self.line.is_empty() {
-            return Ok(());
-        }
-        if Completeness::of(&self.line) != Completeness::Whole {
-            return Err(self.ready.truncated());
-        }
-        self.end_line();
-        Ok(())
-    }
-
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let mut rest = bytes;
+    pub(super) fn next_frame<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Error> {
         while let Some(seen) = self.bom {
-            match rest {
-                [] => return Ok(()),
+            match *rest {
+                [] => return Ok(None),
                 [first, after @ ..] if BOM.get(seen) == Some(first) => {
                     looked_at(1);
                     self.bom = (seen + 1 < BOM.len()).then_some(seen + 1);
-                    rest = after;
+                    *rest = after;
                 }
                 _ => {
                     self.bom = None;
@@ -120,43 +133,57 @@ impl JsonLinesDecoder {
             if self.line.is_empty() {
                 let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
                 looked_at(blank);
-                rest = rest.get(blank..).unwrap_or_default();
+                *rest = rest.get(blank..).unwrap_or_default();
             }
             let end = memchr::memchr(b'\n', rest);
             let (text, tail) = rest.split_at(end.unwrap_or(rest.len()));
-            self.append(text)?;
             looked_at(text.len());
-            rest = tail;
-            if let [_, tail @ ..] = tail {
-                looked_at(1);
-                self.end_line();
-                rest = tail;
+            *rest = tail;
+            let [_, tail @ ..] = tail else {
+                self.append(text)?;
+                break;
+            };
+            looked_at(1);
+            *rest = tail;
+            let line = if self.line.is_empty() {
+                self.check_len(text)?;
+                Cow::Borrowed(text)
+            } else {
+                self.append(text)?;
+                Cow::Owned(core::mem::take(&mut self.line))
+            };
+            if let Some(frame) = self.end_line(line) {
+                return Ok(Some(frame));
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    fn check_len(&self, text: &[u8]) -> Result<(), Error> {
+        let beyond = (self.line.len() + text.len()).saturating_sub(self.max);
+        // A CR may yet turn out to be part of the line end.
+        if beyond > usize::from(text.ends_with(b"\r")) { Err(self.count.too_long(self.max)) } else { Ok(()) }
     }
 
     fn append(&mut self, text: &[u8]) -> Result<(), Error> {
-        if text.is_empty() {
-            return Ok(());
+        if !text.is_empty() {
+            self.check_len(text)?;
+            self.line.extend_from_slice(text);
         }
-        let beyond = (self.line.len() + text.len()).saturating_sub(self.max);
-        // A CR may yet turn out to be part of the line end.
-        if beyond > usize::from(text.ends_with(b"\r")) {
-            return Err(self.ready.too_long(self.max));
-        }
-        self.line.extend_from_slice(text);
         Ok(())
     }
 
-    fn end_line(&mut self) {
-        let mut line = core::mem::take(&mut self.line);
-        if line.last() == Some(&b'\r') {
-            line.pop();
-        }
-        if !line.is_empty() {
-            self.ready.event(Raw::Bytes(line));
-        }
+    fn end_line<'a>(&mut self, line: Cow<'a, [u8]>) -> Option<Frame<'a>> {
+        let line = match line {
+            Cow::Borrowed(line) => Cow::Borrowed(line.strip_suffix(b"\r").unwrap_or(line)),
+            Cow::Owned(mut line) => {
+                if line.ends_with(b"\r") {
+                    line.pop();
+                }
+                Cow::Owned(line)
+            }
+        };
+        (!line.is_empty()).then(|| Frame::Text { text: line, index: self.count.step() })
     }
 }
 
@@ -165,8 +192,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::codec::testing::{LOOKED_AT, cut, run, run_in_pieces, texts};
+    use crate::codec::testing::{cut, run, run_in_pieces, texts};
     use crate::error::TruncatedBy;
+    use crate::raw::Raw;
 
     #[test]
     fn lines_end_with_lf_or_crlf_and_blank_ones_are_skipped() {
@@ -220,7 +248,9 @@ mod tests {
             assert_eq!(error.to_string(), "event 1 is longer than 4 bytes, the `max_event_bytes` of the decoder");
         }
         let mut decoder = decoder();
-        assert!(decoder.push(b"12345").is_err());
+        decoder.push(b"12345").unwrap();
+        assert_eq!(decoder.pop(), None);
+        assert!(decoder.push(b"").is_err());
         assert_eq!((decoder.push(b"\n1\n"), decoder.pop(), decoder.finish()), (Ok(()), None, Ok(())));
     }
 
@@ -228,13 +258,13 @@ mod tests {
     fn a_long_line_costs_a_look_at_each_byte_whatever_the_pieces() {
         let text = format!("\r\n {}\r\n", "1".repeat(300_000));
         for size in [1, 7, 4096, text.len()] {
-            LOOKED_AT.set(0);
             let mut decoder = JsonLinesDecoder::new();
+            let mut count = 0;
             for piece in text.as_bytes().chunks(size) {
                 decoder.push(piece).unwrap();
+                count += std::iter::from_fn(|| decoder.pop()).count();
             }
-            assert_eq!(LOOKED_AT.get(), text.len());
-            assert!(decoder.pop().is_some());
+            assert_eq!((decoder.feed.framing.looked_at, count), (text.len(), 1));
         }
     }
 
@@ -243,6 +273,7 @@ mod tests {
         let mut decoder = JsonLinesDecoder::new();
         for _ in 0..1000 {
             decoder.push(b"     \t\r\n    ").unwrap();
+            assert_eq!(decoder.pop(), None);
         }
         assert_eq!(decoder.partial(), b"");
         assert_eq!((decoder.pop(), decoder.finish()), (None, Ok(())));
@@ -265,14 +296,14 @@ mod tests {
         fn any_bytes_cost_a_look_each_and_bounded_memory(
             pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20),
         ) {
-            LOOKED_AT.set(0);
             let mut decoder = JsonLinesDecoder::new().with_limits(Limits { max_event_bytes: 16, ..Limits::default() });
             let mut len = 0;
             for piece in pieces {
                 len += piece.len();
                 let _ = decoder.push(&piece);
+                while decoder.pop().is_some() {}
                 prop_assert!(decoder.partial().len() <= 17);
-                prop_assert!(LOOKED_AT.get() <= len);
+                prop_assert!(decoder.feed.framing.looked_at <= len);
             }
             let _ = decoder.finish();
         }

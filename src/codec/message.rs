@@ -1,6 +1,9 @@
 //! Events in messages, as WebSocket has them: the text of one, or protobuf.
 
-use super::Ready;
+#[cfg(feature = "protobuf")]
+use std::collections::VecDeque;
+
+use super::feed::{Count, Feed, Framing};
 use crate::error::{Error, Malformed};
 use crate::limits::Limits;
 use crate::machine::{Machine, Push};
@@ -24,14 +27,64 @@ pub(crate) enum Message<T, B> {
 /// Reads events from messages.
 #[derive(Debug, Default)]
 pub(crate) struct MessageDecoder {
-    limits: Limits,
-    ready: Ready,
+    feed: Feed<MessageFraming>,
     ended: bool,
+}
+
+/// What is read of the messages: the events of a binary one as they are asked for.
+#[derive(Debug, Default)]
+struct MessageFraming {
+    limits: Limits,
+    count: Count,
+    #[cfg(feature = "protobuf")]
+    at: At,
+    #[cfg(feature = "protobuf")]
+    ready: VecDeque<RawItem>,
+}
+
+/// Where in a binary message.
+#[cfg(feature = "protobuf")]
+#[derive(Clone, Copy, Debug, Default)]
+enum At {
+    /// None of it was read; it may be empty.
+    Start,
+    /// It is frames, or one event without a length.
+    Within { is_framed: bool },
+    #[default]
+    End,
+}
+
+impl Framing for MessageFraming {
+    type Item = RawItem;
+
+    #[cfg(feature = "protobuf")]
+    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+        let is_framed = match self.at {
+            At::Start => Some(super::protobuf::is_framed(rest)),
+            At::Within { is_framed } if !rest.is_empty() => Some(is_framed),
+            At::Within { .. } | At::End => None,
+        };
+        if let Some(is_framed) = is_framed.filter(|_| self.ready.is_empty()) {
+            self.at = At::Within { is_framed };
+            super::protobuf::read_in_message(&mut self.count, &self.limits, is_framed, rest, &mut self.ready)?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    #[cfg(not(feature = "protobuf"))]
+    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+        *rest = &[];
+        Ok(None)
+    }
+
+    fn end(&mut self) -> Result<Option<RawItem>, Error> {
+        Ok(None)
+    }
 }
 
 impl MessageDecoder {
     pub(crate) fn with_limits(limits: Limits) -> Self {
-        Self { limits, ..Self::default() }
+        Self { feed: Feed::new(MessageFraming { limits, ..MessageFraming::default() }), ended: false }
     }
 
     /// How long a message may be: one event with a length before it.
@@ -40,33 +93,28 @@ impl MessageDecoder {
     }
 
     fn take<T: AsRef<str>, B: AsRef<[u8]>>(&mut self, message: Message<T, B>) -> Result<(), Error> {
-        let max = self.limits.max_event_bytes;
+        let framing = &mut self.feed.framing;
+        let max = framing.limits.max_event_bytes;
         match message {
-            Message::Text(text) if text.as_ref().len() > max => Err(self.ready.too_long(max)),
+            Message::Text(text) if text.as_ref().len() > max => Err(framing.count.too_long(max)),
             Message::Text(text) => {
                 let text = text.as_ref();
-                self.ready.event(Raw::Text(text.to_owned()));
+                let item = framing.count.event(Raw::Text(text.to_owned()));
+                self.feed.give(item);
                 Ok(())
             }
-            Message::Binary(bytes) => self.take_binary(bytes.as_ref()),
+            Message::Binary(bytes) if bytes.as_ref().len() > Self::max_message_bytes(&framing.limits) => {
+                Err(framing.count.too_long(max))
+            }
+            Message::Binary(bytes) => {
+                #[cfg(feature = "protobuf")]
+                (framing.at = At::Start);
+                self.feed.push(bytes.as_ref())
+            }
             // As enforcement says it of bytes.
-            Message::NotUtf8 => Err(Malformed::new(Rule::E9, self.ready.frames, "UTF-8", "bytes that are none").into()),
-            Message::TooLong(other) => Err(self.ready.too_long(max.min(other))),
+            Message::NotUtf8 => Err(Malformed::new(Rule::E9, framing.count.0, "UTF-8", "bytes that are none").into()),
+            Message::TooLong(other) => Err(framing.count.too_long(max.min(other))),
         }
-    }
-
-    #[cfg(feature = "protobuf")]
-    fn take_binary(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        if bytes.len() > Self::max_message_bytes(&self.limits) {
-            return Err(self.ready.too_long(self.limits.max_event_bytes));
-        }
-        super::protobuf::read_message(&mut self.ready, &self.limits, bytes)
-    }
-
-    #[cfg(not(feature = "protobuf"))]
-    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the other")]
-    fn take_binary(&mut self, _: &[u8]) -> Result<(), Error> {
-        Ok(())
     }
 }
 
@@ -85,16 +133,20 @@ impl Machine for MessageDecoder {
     type Output = RawItem;
 
     fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop()
+        self.feed.pop()
     }
 
     fn ready(&self) -> usize {
-        self.ready.items.len()
+        self.feed.waiting()
+    }
+
+    fn fault(&mut self) -> Option<Error> {
+        self.feed.fault()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
         self.ended = true;
-        Ok(())
+        self.feed.finish()
     }
 }
 
@@ -115,8 +167,8 @@ mod tests {
 
         fn push(decoder: &mut MessageDecoder, message: &[u8]) -> (usize, Result<(), Error>) {
             let pushed = Push::push(decoder, Message::<&str, _>::Binary(message));
-            let items = std::iter::from_fn(|| decoder.ready.pop()).count();
-            (items, pushed)
+            let items = std::iter::from_fn(|| decoder.feed.pop()).count();
+            (items, pushed.and_then(|()| decoder.feed.fault().map_or(Ok(()), Err)))
         }
 
         #[test]
@@ -129,7 +181,7 @@ mod tests {
             assert_eq!(push(&mut decoder, &end), (1, Ok(())));
             assert_eq!(push(&mut decoder, &[&end[..], &start, &step].concat()), (3, Ok(())));
             assert_eq!(push(&mut decoder, &end[4..]), (1, Ok(())));
-            assert_eq!(decoder.ready.frames, 6);
+            assert_eq!(decoder.feed.framing.count.0, 6);
         }
 
         #[test]

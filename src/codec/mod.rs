@@ -8,24 +8,13 @@
 //! | `protobuf` | `ProtobufDecoder` | `Protobuf`: length-prefixed protobuf (rule T2) |
 //!
 //! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
-//! [`RawItem`]s. It finds where events begin and end and judges nothing else: a frame that is no
+//! [`RawItem`](crate::RawItem)s. It finds where events begin and end and judges nothing else: a frame that is no
 //! event is passed on as it is, and enforcement rejects it (rule E9). `Decoder` is any of them. An `Encoder` is a machine
 //! from events to bytes, one piece each; a [`JsonEncoder`] gives texts, for what frames them itself.
 //!
 //! With the feature `stream` both are combinators too: `ByteStreamExt` and `EncodeStreamExt`.
 
-use std::collections::VecDeque;
-
-use crate::error::{Error, Limit, LimitExceeded, LimitStage};
-#[cfg(feature = "__format")]
-use crate::error::{Truncated, TruncatedBy};
-use crate::raw::{Raw, RawItem};
-#[cfg(any(feature = "sse", feature = "protobuf"))]
-use crate::rule::Rule;
-#[cfg(any(feature = "sse", feature = "protobuf"))]
-use crate::warning::Warning;
-
-/// What every decoder of bytes has beside its format: its calls, around `take`, `held` and `end`.
+/// What every decoder of bytes has beside its format: its calls, around a [`Feed`].
 #[cfg(feature = "__format")]
 macro_rules! decoder {
     ($name:ident: $errors:literal, $rule:literal) => {
@@ -34,48 +23,49 @@ macro_rules! decoder {
             /// one.
             #[must_use]
             pub fn event_count(&self) -> u64 {
-                self.ready.frames
+                self.feed.framing.count.0
             }
 
             /// What is held of an event that is not whole yet.
             #[must_use]
             pub fn partial(&self) -> &[u8] {
-                self.held()
+                self.feed.framing.held()
             }
 
-            /// Takes the next piece of the stream.
+            /// Takes the next piece of the stream. It is read as its events are popped.
             ///
             /// # Errors
             #[doc = $errors]
-            /// The decoder is then done, and what follows is ignored.
+            /// It is the fault that [`pop`](Self::pop) came upon in the piece before. The decoder is
+            /// then done, and what follows is ignored.
             pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-                if self.ended {
-                    return Ok(());
-                }
-                let pushed = self.take(bytes);
-                self.ended = pushed.is_err();
-                pushed
+                self.feed.push(bytes)
             }
 
-            /// The next event or warning that is ready.
+            /// The next event or warning. `None` where the piece is used up, or where there is a
+            /// [`fault`](Self::fault).
             pub fn pop(&mut self) -> Option<RawItem> {
-                self.ready.pop()
+                self.feed.pop()
             }
 
             /// How many outputs are ready.
-            pub(crate) fn waiting(&self) -> usize {
-                self.ready.items.len()
+            pub(super) fn waiting(&self) -> usize {
+                self.feed.waiting()
+            }
+
+            /// The fault that `pop` came upon, if it has. Who does not ask is told by the next `push`
+            /// or `finish`.
+            pub fn fault(&mut self) -> Option<Error> {
+                self.feed.fault()
             }
 
             /// Says that the stream has ended.
             ///
             /// # Errors
-            #[doc = concat!("[`Error::Truncated`] where it ended within an event (rule ", $rule, ").")]
+            /// Those of `push`;
+            #[doc = concat!("[`Error::Truncated`] where the stream ended within an event (rule ", $rule, ").")]
             pub fn finish(&mut self) -> Result<(), Error> {
-                if core::mem::replace(&mut self.ended, true) {
-                    return Ok(());
-                }
-                self.end()
+                self.feed.finish()
             }
         }
     };
@@ -85,6 +75,8 @@ macro_rules! decoder {
 mod decoder;
 #[cfg(feature = "__format")]
 mod encode;
+#[cfg(any(feature = "__format", feature = "websocket"))]
+mod feed;
 #[cfg(feature = "__format")]
 mod format;
 mod json;
@@ -105,59 +97,25 @@ mod whole;
 pub use decoder::Decoder;
 #[cfg(feature = "__format")]
 pub use encode::Encoder;
+#[cfg(feature = "record")]
+pub(crate) use feed::{Feed, Framing};
 #[cfg(feature = "__format")]
 pub use format::Format;
 pub use json::JsonEncoder;
 #[cfg(feature = "record")]
-pub(crate) use json_array::ArrayDecoder;
+pub(crate) use json_array::ArrayFraming;
 #[cfg(feature = "json-lines")]
 pub use json_lines::JsonLinesDecoder;
+#[cfg(feature = "record")]
+pub(crate) use json_lines::JsonLinesFraming;
 #[cfg(feature = "websocket")]
 pub(crate) use message::{Message, MessageDecoder};
 #[cfg(feature = "protobuf")]
 pub use protobuf::ProtobufDecoder;
 #[cfg(feature = "sse")]
 pub use sse::SseDecoder;
-
-/// What a decoder has found, in order, and how many frames that makes.
-#[derive(Debug, Default)]
-struct Ready {
-    items: VecDeque<RawItem>,
-    frames: u64,
-}
-
-impl Ready {
-    fn event(&mut self, raw: Raw) {
-        self.items.push_back(RawItem::Event { raw, index: self.frames });
-        self.frames += 1;
-    }
-
-    /// A warning about the next frame.
-    #[cfg(any(feature = "sse", feature = "protobuf"))]
-    fn warn(&mut self, rule: Rule, event_type: &str, path: String, message: String) {
-        self.items.push_back(RawItem::Warning(Warning::new(rule, self.frames, event_type, path, message)));
-    }
-
-    /// A frame that is left out, with a warning that says so.
-    #[cfg(any(feature = "sse", feature = "protobuf"))]
-    fn skipped(&mut self, rule: Rule, message: impl Into<String>) {
-        self.warn(rule, "", String::new(), message.into());
-        self.frames += 1;
-    }
-
-    fn pop(&mut self) -> Option<RawItem> {
-        self.items.pop_front()
-    }
-
-    fn too_long(&self, max: usize) -> Error {
-        LimitExceeded::new(self.frames, Limit::EventBytes, max).of(LimitStage::Decoder).into()
-    }
-
-    #[cfg(feature = "__format")]
-    fn truncated(&self) -> Error {
-        Truncated::new(self.frames, None, TruncatedBy::Partial).into()
-    }
-}
+#[cfg(feature = "record")]
+pub(crate) use sse::SseFraming;
 
 /// Tells the tests that so many bytes were looked at: each is to be looked at once.
 #[cfg(any(feature = "sse", feature = "json-lines"))]
@@ -172,8 +130,9 @@ fn looked_at(bytes: usize) {
 /// What the tests of the decoders share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::*;
+    use crate::error::Error;
     use crate::machine::Push;
+    use crate::raw::{Raw, RawItem};
 
     #[cfg(any(feature = "sse", feature = "json-lines"))]
     thread_local! {
@@ -193,7 +152,7 @@ pub(crate) mod testing {
         for piece in pieces {
             let pushed = decoder.push(piece);
             items.extend(std::iter::from_fn(|| decoder.pop()));
-            if let Err(error) = pushed {
+            if let Some(error) = pushed.err().or_else(|| decoder.fault()) {
                 return (items, Some(error));
             }
         }

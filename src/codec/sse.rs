@@ -1,18 +1,25 @@
 //! Server-sent events: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse>, and the format
 //! itself: <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>.
 
+use std::borrow::Cow;
+
+use super::feed::{Count, Feed, Frame, Framing};
+use super::looked_at;
 use super::whole::Completeness;
-use super::{Ready, looked_at};
 use crate::error::Error;
 use crate::event_type::EventType;
 use crate::json::node::Node;
 use crate::limits::Limits;
 use crate::machine::{Repair, Repairs};
-use crate::raw::{Raw, RawItem};
+#[cfg(doc)]
+use crate::raw::Raw;
+use crate::raw::RawItem;
 use crate::rule::Rule;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 const DATA: &[u8] = b"data";
+/// How most `data` lines begin: read at once, where the piece holds it.
+const DATA_LINE: &[u8] = b"data: ";
 const EVENT: &[u8] = b"event";
 const DONE: &[u8] = b"[DONE]";
 
@@ -34,10 +41,11 @@ const DONE: &[u8] = b"[DONE]";
 ///
 /// # Errors
 /// [`Error::LimitExceeded`] for an event with more data than [`Limits::max_event_bytes`], before
-/// the memory is taken. What came before it is still to be popped.
+/// the memory is taken. What came before it is popped before [`fault`](SseDecoder::fault) tells of it.
 ///
 /// # Cost
-/// Each byte is looked at once and the data is copied once, whatever the pieces.
+/// Each byte is looked at once, whatever the pieces. The piece is copied when it is pushed, and the data
+/// of an event when it is popped.
 ///
 /// # Examples
 /// ```
@@ -54,8 +62,14 @@ const DONE: &[u8] = b"[DONE]";
 /// decoder.finish()?;
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SseDecoder {
+    pub(super) feed: Feed<SseFraming>,
+}
+
+/// Finds the events.
+#[derive(Debug)]
+pub(crate) struct SseFraming {
     max: usize,
     tolerate_done: bool,
     tolerate_empty_data: bool,
@@ -63,12 +77,12 @@ pub struct SseDecoder {
     at: At,
     /// The byte before was a CR, so an LF belongs to the same line end.
     after_cr: bool,
-    /// The data of the event in progress; `None` before its first `data` line.
+    /// The data of the event in progress, as far as it is not all of it in the piece that is read;
+    /// `None` before its first `data` line.
     data: Option<Vec<u8>>,
     /// The name of the event in progress, as far as it is kept; only where it is of interest.
     name: Vec<u8>,
-    ready: Ready,
-    ended: bool,
+    pub(crate) count: Count,
 }
 
 /// Where in a line the decoder is.
@@ -78,36 +92,25 @@ enum At {
     Bom(usize),
     /// After this many bytes of `data`; 0 is the start of a line.
     Name(usize),
-    /// After this many bytes of `event`.
-    EventName(usize),
-    /// Behind the colon of an `event` line.
-    EventColon,
-    /// Within the value of an `event` line.
-    EventValue,
     /// Behind the colon, where a space is dropped.
     Colon,
     /// Within the value of a `data` line.
     Value,
+    /// After this many bytes of `event`.
+    EventName(usize),
+    /// After the colon of an `event` line.
+    EventColon,
+    /// Within the value of an `event` line.
+    EventValue,
     /// Within a comment or another field.
     Ignored,
 }
 
 decoder!(SseDecoder: "[`Error::LimitExceeded`].", "T1a");
 
-impl Default for SseDecoder {
+impl Default for SseFraming {
     fn default() -> Self {
-        Self {
-            max: Limits::default().max_event_bytes,
-            tolerate_done: false,
-            tolerate_empty_data: false,
-            ignore_frames: false,
-            at: At::Bom(0),
-            after_cr: false,
-            data: None,
-            name: Vec::new(),
-            ready: Ready::default(),
-            ended: false,
-        }
+        Self::new(Limits::default())
     }
 }
 
@@ -121,7 +124,7 @@ impl SseDecoder {
     /// The same with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.max = limits.max_event_bytes;
+        self.feed.framing.max = limits.max_event_bytes;
         self
     }
 
@@ -129,7 +132,7 @@ impl SseDecoder {
     /// other APIs send one at the end.
     #[must_use]
     pub fn tolerate_done(mut self) -> Self {
-        self.tolerate_done = true;
+        self.feed.framing.tolerate_done = true;
         self
     }
 
@@ -137,14 +140,8 @@ impl SseDecoder {
     /// send them to keep a connection open.
     #[must_use]
     pub fn tolerate_empty_data(mut self) -> Self {
-        self.tolerate_empty_data = true;
+        self.feed.framing.tolerate_empty_data = true;
         self
-    }
-
-    /// Whether the beginning of an event is held.
-    #[cfg(feature = "record")]
-    pub(crate) fn is_within_event(&self) -> bool {
-        self.data.is_some()
     }
 
     /// With [`Repair::IgnoreFrames`] among them, skips frames that are no events, each with a warning
@@ -153,19 +150,23 @@ impl SseDecoder {
     /// error: what a server says of its failure is not for skipping.
     #[must_use]
     pub fn with_repairs(mut self, repairs: impl Into<Repairs>) -> Self {
-        self.ignore_frames = repairs.into().contains(Repair::IgnoreFrames);
+        self.feed.framing.ignore_frames = repairs.into().contains(Repair::IgnoreFrames);
         self
     }
+}
 
-    fn held(&self) -> &[u8] {
-        self.data.as_deref().unwrap_or_default()
+impl Framing for SseFraming {
+    type Item = RawItem;
+
+    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+        Ok(self.next_frame(rest)?.map(Frame::into_item))
     }
 
-    fn end(&mut self) -> Result<(), Error> {
+    fn end(&mut self) -> Result<Option<RawItem>, Error> {
         let at_line_start = matches!(self.at, At::Bom(_) | At::Name(0));
         let Some(data) = &self.data else {
             // A line that may have become a `data` line.
-            return if matches!(self.at, At::Name(1..)) { Err(self.ready.truncated()) } else { Ok(()) };
+            return if matches!(self.at, At::Name(1..)) { Err(self.count.truncated()) } else { Ok(None) };
         };
         let whole = data == DONE
             || match Completeness::of(data) {
@@ -176,32 +177,67 @@ impl SseDecoder {
                 }
             };
         if !whole {
-            return Err(self.ready.truncated());
+            return Err(self.count.truncated());
         }
-        self.dispatch();
-        Ok(())
+        self.at = At::Name(0);
+        let data = self.data.take().unwrap_or_default();
+        Ok(Some(self.dispatch(data.into()).into_item()))
+    }
+}
+
+impl SseFraming {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            max: limits.max_event_bytes,
+            tolerate_done: false,
+            tolerate_empty_data: false,
+            ignore_frames: false,
+            at: At::Bom(0),
+            after_cr: false,
+            data: None,
+            name: Vec::new(),
+            count: Count::default(),
+        }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let mut rest = bytes;
-        while let [first, after @ ..] = rest {
+    #[cfg(feature = "record")]
+    pub(crate) fn with_repairs(self, repairs: Repairs) -> Self {
+        Self { ignore_frames: repairs.contains(Repair::IgnoreFrames), ..self }
+    }
+
+    /// Whether the beginning of an event is held.
+    #[cfg(feature = "record")]
+    pub(crate) fn is_within_event(&self) -> bool {
+        self.data.is_some()
+    }
+
+    pub(super) fn held(&self) -> &[u8] {
+        self.data.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn next_frame<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Error> {
+        while let [first, after @ ..] = *rest {
             let after_cr = core::mem::take(&mut self.after_cr);
             match self.at {
                 At::Value | At::Ignored | At::EventValue => {
                     let end = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
                     let (text, tail) = rest.split_at(end);
                     looked_at(end);
+                    *rest = tail;
                     if self.at == At::Value {
+                        if let Some(frame) = self.whole(text, rest)? {
+                            return Ok(Some(frame));
+                        }
                         self.append(text)?;
                     } else if self.at == At::EventValue {
                         let room = MAX_NAME.saturating_sub(self.name.len()).min(text.len());
                         self.name.extend_from_slice(text.get(..room).unwrap_or_default());
                     }
-                    rest = tail;
                     if let [end, tail @ ..] = tail {
                         looked_at(1);
+                        *rest = tail;
+                        // Not the blank line that ends an event, for something stands on it.
                         self.end_line(*end)?;
-                        rest = tail;
                     }
                     continue;
                 }
@@ -221,8 +257,13 @@ impl SseDecoder {
                 At::Name(0) if after_cr && *first == b'\n' => {}
                 At::Name(0) if self.ignore_frames && *first == b'e' => self.at = At::EventName(1),
                 At::EventName(5) if *first == b':' => self.at = At::EventColon,
-                At::EventName(_) if matches!(first, b'\r' | b'\n') => self.end_line(*first)?,
-                At::EventName(seen) if EVENT.get(seen) == Some(first) => self.at = At::EventName(seen + 1),
+                At::Name(0) if rest.starts_with(DATA_LINE) => {
+                    self.begin_data_line()?;
+                    self.at = At::Value;
+                    looked_at(DATA_LINE.len());
+                    *rest = rest.get(DATA_LINE.len()..).unwrap_or_default();
+                    continue;
+                }
                 At::Name(4) if *first == b':' => {
                     self.begin_data_line()?;
                     self.at = At::Colon;
@@ -234,28 +275,71 @@ impl SseDecoder {
                     self.at = At::Name(0);
                     continue;
                 }
-                At::Bom(_) | At::Name(_) if matches!(first, b'\r' | b'\n') => self.end_line(*first)?,
+                At::Bom(_) | At::Name(_) | At::EventName(_) if matches!(first, b'\r' | b'\n') => {
+                    looked_at(1);
+                    *rest = after;
+                    if let Some(data) = self.end_line(*first)? {
+                        return Ok(Some(self.dispatch(data.into())));
+                    }
+                    continue;
+                }
                 At::Name(seen) if DATA.get(seen) == Some(first) => self.at = At::Name(seen + 1),
+                At::EventName(seen) if EVENT.get(seen) == Some(first) => self.at = At::EventName(seen + 1),
                 At::Bom(_) | At::Name(_) | At::EventName(_) => self.at = At::Ignored,
             }
             looked_at(1);
-            rest = after;
+            *rest = after;
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn end_line(&mut self, end: u8) -> Result<(), Error> {
-        match self.at {
-            At::Name(0) => self.dispatch(),
-            // A line that is nothing but the name of a field gives it the empty value.
-            At::Name(4) => self.begin_data_line()?,
-            // The same for the name of an event.
-            At::EventName(5) | At::EventColon => self.name.clear(),
-            At::Bom(_) | At::Name(_) | At::EventName(_) | At::Colon | At::Value | At::EventValue | At::Ignored => {}
+    /// The event that is one line of data, where the piece holds all of it and the blank line after it.
+    fn whole<'a>(&mut self, text: &'a [u8], rest: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Error> {
+        if !self.held().is_empty() {
+            return Ok(None);
         }
+        let (end, tail) = match *rest {
+            [b'\n', end @ (b'\r' | b'\n'), tail @ ..]
+            | [b'\r', b'\n', end @ (b'\r' | b'\n'), tail @ ..]
+            | [b'\r', end @ b'\r', tail @ ..] => (*end, tail),
+            _ => return Ok(None),
+        };
+        if text.len() > self.max {
+            return Err(self.count.too_long(self.max));
+        }
+        looked_at(rest.len() - tail.len());
+        *rest = tail;
+        self.data = None;
         self.at = At::Name(0);
         self.after_cr = end == b'\r';
-        Ok(())
+        Ok(Some(self.dispatch(text.into())))
+    }
+
+    /// Gives the data of the event where the line was blank.
+    fn end_line(&mut self, end: u8) -> Result<Option<Vec<u8>>, Error> {
+        let data = match self.at {
+            At::Name(0) => {
+                let data = self.data.take();
+                if data.is_none() {
+                    self.name.clear();
+                }
+                data
+            }
+            // A line that is nothing but the name of a field gives it the empty value.
+            At::Name(4) => {
+                self.begin_data_line()?;
+                None
+            }
+            // The same for the name of an event.
+            At::EventName(5) | At::EventColon => {
+                self.name.clear();
+                None
+            }
+            At::Bom(_) | At::Name(_) | At::EventName(_) | At::Colon | At::Value | At::EventValue | At::Ignored => None,
+        };
+        self.at = At::Name(0);
+        self.after_cr = end == b'\r';
+        Ok(data)
     }
 
     fn begin_data_line(&mut self) -> Result<(), Error> {
@@ -270,30 +354,23 @@ impl SseDecoder {
     fn append(&mut self, text: &[u8]) -> Result<(), Error> {
         let data = self.data.get_or_insert_default();
         if text.len() > self.max.saturating_sub(data.len()) {
-            return Err(self.ready.too_long(self.max));
+            return Err(self.count.too_long(self.max));
         }
         data.extend_from_slice(text);
         Ok(())
     }
 
-    /// A blank line: the event is whole, if there is one.
-    fn dispatch(&mut self) {
+    fn dispatch<'a>(&mut self, data: Cow<'a, [u8]>) -> Frame<'a> {
         let name = core::mem::take(&mut self.name);
-        match self.data.take() {
-            None => {}
-            Some(data) if self.tolerate_done && data == DONE => {
-                self.ready.skipped(Rule::T1a, "skipped a frame that is no event: [DONE]");
-            }
-            Some(data) if self.tolerate_empty_data && is_blank(&data) => {
-                self.ready.skipped(Rule::T1a, "skipped a frame that is no event: its data is empty");
-            }
-            Some(data) => match self.ignore_frames.then(|| ignorable(&name, &data)).flatten() {
-                Some(what) => {
-                    let message = format!("skipped a frame that is no event: {what} ({})", Rule::T1a);
-                    self.ready.skipped(Rule::X4, message);
-                }
-                None => self.ready.event(Raw::Bytes(data)),
-            },
+        if self.tolerate_done && *data == *DONE {
+            Frame::Item(self.count.skipped(Rule::T1a, "skipped a frame that is no event: [DONE]"))
+        } else if self.tolerate_empty_data && is_blank(&data) {
+            Frame::Item(self.count.skipped(Rule::T1a, "skipped a frame that is no event: its data is empty"))
+        } else if let Some(what) = self.ignore_frames.then(|| ignorable(&name, &data)).flatten() {
+            let message = format!("skipped a frame that is no event: {what} ({})", Rule::T1a);
+            Frame::Item(self.count.skipped(Rule::X4, message))
+        } else {
+            Frame::Text { text: data, index: self.count.step() }
         }
     }
 }
@@ -340,8 +417,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::codec::testing::{LOOKED_AT, cut, run, run_in_pieces, texts};
+    use crate::codec::testing::{cut, run, run_in_pieces, texts};
     use crate::error::TruncatedBy;
+    use crate::raw::Raw;
 
     fn data(bytes: &[u8]) -> Vec<String> {
         let (items, error) = run(SseDecoder::new(), bytes);
@@ -493,6 +571,7 @@ mod tests {
         decoder.push(b"data: 1\n: a comment without end ").unwrap();
         for _ in 0..1000 {
             decoder.push(b"and on and on data: 1").unwrap();
+            assert_eq!(decoder.pop(), None);
         }
         assert_eq!(decoder.partial(), b"1");
         assert_eq!(decoder.pop(), None);
@@ -505,13 +584,13 @@ mod tests {
     fn a_long_event_costs_a_look_at_each_byte_whatever_the_pieces() {
         let text = format!("data: {}\ndata: {}\n\n", "1".repeat(300_000), "2".repeat(300_000));
         for size in [1, 7, 4096, text.len()] {
-            LOOKED_AT.set(0);
             let mut decoder = SseDecoder::new();
+            let mut count = 0;
             for piece in text.as_bytes().chunks(size) {
                 decoder.push(piece).unwrap();
+                count += std::iter::from_fn(|| decoder.pop()).count();
             }
-            assert_eq!(LOOKED_AT.get(), text.len());
-            assert!(decoder.pop().is_some());
+            assert_eq!((decoder.feed.framing.looked_at, count), (text.len(), 1));
         }
     }
 
@@ -552,14 +631,14 @@ mod tests {
                 0..20,
             ),
         ) {
-            LOOKED_AT.set(0);
             let mut decoder = SseDecoder::new().with_limits(Limits { max_event_bytes: 16, ..Limits::default() });
             let mut len = 0;
             for piece in pieces {
                 len += piece.len();
                 let _ = decoder.push(&piece);
+                while decoder.pop().is_some() {}
                 prop_assert!(decoder.partial().len() <= 16);
-                prop_assert!(LOOKED_AT.get() <= len);
+                prop_assert!(decoder.feed.framing.looked_at <= len);
             }
             let _ = decoder.finish();
         }

@@ -39,9 +39,10 @@ use crate::raw::RawItem;
 ///   [`Error::Truncated`] where the bytes end within an event (rule T1a);
 ///   [`Error::Malformed`] from protobuf only, since a JSON text is for enforcement to judge. The
 ///   error comes behind every event before it, and is the last item.
-/// - **Cost**: each byte is looked at once and copied once, however the bytes are cut. One event is
-///   held, never more than [`Limits::max_event_bytes`](crate::Limits::max_event_bytes), and the
-///   events of one piece.
+/// - **Cost**: each byte is looked at once and copied twice, with its piece and with its event, however
+///   the bytes are cut. What is held is one event, never more than
+///   [`Limits::max_event_bytes`](crate::Limits::max_event_bytes), and one piece, which is read as far as
+///   events are asked for.
 /// - **Cancel safety**: a dropped `next()` loses nothing.
 ///
 /// # Examples

@@ -1,25 +1,17 @@
-use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use futures::stream::{FusedStream, Stream};
-use pin_project_lite::pin_project;
 
 use super::Staged;
 use crate::error::Error;
 use crate::machine::Push;
 use crate::raw::RawItem;
 
-pin_project! {
+combinator! {
     /// Raw events out of bytes: the stream of [`ByteStreamExt`](super::ByteStreamExt).
-    #[must_use = "streams do nothing unless polled"]
-    pub struct Decode<S, D> {
-        #[pin]
-        inner: Staged<S, D>,
-    }
+    Decode<S, D>, D
 }
-
-shell!(Decode<S, D>, D);
 
 impl<S, D, B, E> Stream for Decode<S, D>
 where

@@ -21,6 +21,37 @@ pin_project! {
     }
 }
 
+impl<S> Encode<S> {
+    /// Gives a comment whenever nothing else came for this long, so that no proxy between takes
+    /// the connection for dead.
+    ///
+    /// The time starts again with every event. Formats without comments, which are all but
+    /// server-sent events, are left as they are.
+    ///
+    /// Needs the timers of a tokio runtime; without them it panics when it first has to wait.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing, and the time goes on.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use ag_ui_stream::{EncodeStreamExt, Event};
+    /// use futures::{StreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let silent = stream::pending::<Event>();
+    /// let mut body = silent.to_sse().keep_alive(Duration::from_secs(15));
+    /// assert_eq!(body.next().await, Some(Ok(b":\n\n".to_vec())));
+    /// # }
+    /// ```
+    pub fn keep_alive(self, interval: Duration) -> KeepAlive<S> {
+        KeepAlive::new(self, interval)
+    }
+}
+
 impl<S> KeepAlive<S> {
     pub(super) fn new(inner: Encode<S>, interval: Duration) -> Self {
         // Without a time between them there would be nothing but comments.

@@ -63,13 +63,21 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-/// What every combinator has beside its `Stream`: a constructor, access to the source and to the
-/// machine, `Debug`. With `in Wrapper`, the machine runs inside of that.
-macro_rules! shell {
-    ($name:ident<S $(, $param:ident)?>, $machine:ty $(, in $wrapper:ident)?) => {
+/// A combinator: a [`Staged`] with a name. What all have beside their `Stream`: a constructor, access to
+/// the source and to the machine, `Debug`.
+macro_rules! combinator {
+    ($(#[$meta:meta])* $name:ident<S $(, $param:ident)?>, $machine:ty) => {
+        pin_project_lite::pin_project! {
+            $(#[$meta])*
+            #[must_use = "streams do nothing unless polled"]
+            pub struct $name<S $(, $param)?> {
+                #[pin]
+                inner: Staged<S, $machine>,
+            }
+        }
+
         impl<S $(, $param)?> $name<S $(, $param)?> {
             pub(crate) fn new(source: S, machine: $machine) -> Self {
-                $(let machine = $wrapper(machine);)?
                 Self { inner: Staged::new(source, machine) }
             }
 
@@ -107,87 +115,62 @@ macro_rules! shell {
             /// The machine, to look at.
             #[must_use]
             pub fn machine(&self) -> &$machine {
-                let machine = self.inner.machine();
-                $(let $wrapper(machine) = machine;)?
-                machine
+                self.inner.machine()
             }
         }
 
-        impl<S $(, $param: fmt::Debug)?> fmt::Debug for $name<S $(, $param)?> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl<S $(, $param: core::fmt::Debug)?> core::fmt::Debug for $name<S $(, $param)?> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 self.inner.fmt_as(stringify!($name), f)
             }
         }
     };
 }
 
-mod assemble;
 #[cfg(feature = "__codec")]
 mod bytes;
 #[cfg(feature = "__format")]
 mod decode;
-#[cfg(feature = "__format")]
-mod encode;
-mod enforce;
-mod events;
-mod expand;
 mod ext;
 #[cfg(any(feature = "sse", feature = "websocket"))]
 mod idle;
 mod input;
-mod items;
 #[cfg(feature = "sse")]
 mod keep_alive;
-mod only;
 #[cfg(feature = "__format")]
 mod pieces;
-mod snapshots;
 mod split;
 mod staged;
+mod stages;
 mod take_run;
-mod through;
-#[cfg(feature = "__codec")]
-mod to_json;
-mod updates;
-mod upgrade;
-mod verify;
 
-pub use assemble::Assemble;
 #[cfg(feature = "__format")]
 pub use bytes::ByteStreamExt;
 #[cfg(feature = "__codec")]
 pub use bytes::EncodeStreamExt;
 #[cfg(feature = "__format")]
 pub use decode::Decode;
-#[cfg(feature = "__format")]
-pub use encode::Encode;
-pub use enforce::Enforce;
-pub use events::Events;
-pub use expand::Expand;
 pub use ext::EventStreamExt;
 pub use input::{ItemInput, RawInput};
-pub use items::Items;
 #[cfg(feature = "sse")]
 pub use keep_alive::KeepAlive;
 #[cfg(feature = "__format")]
 pub use pieces::{Pieces, pieces};
-pub use snapshots::Snapshots;
 pub use split::{
-    DEFAULT_SPLIT_CAPACITY, ReuniteError, Reunited, Split, SplitEvents, SplitSnapshots, split, split_with_capacity,
+    ReuniteError, Reunited, Split, SplitCapacity, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };
-pub use take_run::TakeRun;
-pub use through::Through;
+#[cfg(feature = "__format")]
+pub use stages::Encode;
 #[cfg(feature = "__codec")]
-pub use to_json::ToJson;
-pub use updates::Updates;
-pub use upgrade::Upgrade;
-pub use verify::Verify;
+pub use stages::ToJson;
+pub use stages::{Assemble, Enforce, Events, Expand, Items, Snapshots, Through, Updates, Upgrade, Verify};
+pub use take_run::TakeRun;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]
 pub(crate) use idle::Idle;
 #[cfg(any(feature = "record", feature = "reqwest", feature = "websocket"))]
 pub(crate) use idle::Timer;
-#[cfg(feature = "websocket")]
+#[cfg(any(feature = "__format", feature = "websocket"))]
 pub(crate) use staged::MAX_SWALLOWED;
 pub(crate) use staged::Staged;
 

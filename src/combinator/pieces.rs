@@ -7,6 +7,8 @@ use futures::stream::{FusedStream, Stream};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, ReadBuf};
 
+use super::MAX_SWALLOWED;
+
 /// How much is read at once: what a network gives at most, and small beside one event.
 const PIECE: usize = 16 * 1024;
 
@@ -18,6 +20,8 @@ pin_project! {
         reader: Option<R>,
         // Kept while a read is pending.
         piece: Vec<u8>,
+        // Found at the beginning of a poll, the reader has panicked.
+        is_reading: bool,
     }
 }
 
@@ -31,7 +35,7 @@ pin_project! {
 /// With the reader's. The reader is dropped there and then.
 ///
 /// # Errors
-/// The reader's, the last item.
+/// The reader's, the last item. One that panicked is not asked again: that is an error too.
 ///
 /// # Cancel safety
 /// A dropped `next()` loses nothing.
@@ -54,7 +58,7 @@ pin_project! {
 /// # }
 /// ```
 pub fn pieces<R: AsyncRead>(reader: R) -> Pieces<R> {
-    Pieces { reader: Some(reader), piece: Vec::new() }
+    Pieces { reader: Some(reader), piece: Vec::new(), is_reading: false }
 }
 
 impl<R> Pieces<R> {
@@ -77,12 +81,21 @@ impl<R: AsyncRead> Stream for Pieces<R> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
         let Some(mut reader) = this.reader.as_mut().as_pin_mut() else { return Poll::Ready(None) };
+        if core::mem::replace(this.is_reading, true) {
+            this.reader.set(None);
+            return Poll::Ready(Some(Err(io::Error::other("the reader panicked"))));
+        }
         this.piece.resize(PIECE, 0);
-        loop {
+        for _ in 0..MAX_SWALLOWED {
             let mut buffer = ReadBuf::new(this.piece);
-            match ready!(reader.as_mut().poll_read(cx, &mut buffer)) {
+            let read = reader.as_mut().poll_read(cx, &mut buffer);
+            *this.is_reading = false;
+            match ready!(read) {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    *this.is_reading = true;
+                    continue;
+                }
                 Err(error) => {
                     this.reader.set(None);
                     return Poll::Ready(Some(Err(error)));
@@ -97,6 +110,10 @@ impl<R: AsyncRead> Stream for Pieces<R> {
             piece.truncate(len);
             return Poll::Ready(Some(Ok(piece)));
         }
+        // A reader that is always interrupted must not keep the thread.
+        *this.is_reading = false;
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

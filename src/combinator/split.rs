@@ -9,18 +9,22 @@
 //!                    └─► snapshots: the newest, or at most `capacity` ► SplitSnapshots
 //! ```
 //!
-//! - Whichever half is polled and finds nothing drives the source, under a lock that is held for
-//!   one poll and never over an await.
+//! - Whichever half is polled and finds nothing drives the source. A half that finds the other one at
+//!   it waits to be woken by it.
 //! - It drives only while both queues have room: an item is never taken from the source without a
 //!   place for it. A half whose own queue is empty can wait only for the other's to be emptied, so
 //!   never do both wait for each other.
 //! - The source has one waker, which wakes both halves. So it does not matter which half was
 //!   polled last, and whether it is ever polled again.
+//! - No code from outside runs under the lock: the source is taken out of the state to be polled and
+//!   to be dropped, and wakers are cloned, dropped and woken after the lock is released. Any of these
+//!   may own the other half, and drop it there and then.
 
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Wake;
 
@@ -32,11 +36,42 @@ use crate::error::{Error, Truncated, TruncatedBy};
 use crate::item::Item;
 use crate::snapshot::{Changed, Update};
 
-/// How many items a half may lag behind the other, unless
-/// [`split_with_capacity`] says otherwise.
+/// How far a half may lag behind the other before it holds the other back.
 ///
-/// Room for a burst of deltas between two polls; a bound of a few kilobytes.
-pub const DEFAULT_SPLIT_CAPACITY: usize = 64;
+/// A half whose queue has reached either bound is full, so the queue holds one item more than
+/// `bytes` at most. An item counts as many bytes as its event has as JSON; a snapshot shares with those
+/// before it what its event left alone, and counts as much as its event.
+///
+/// A bound that is added is no breaking change: take the others from the default.
+///
+/// ```
+/// use ag_ui_stream::combinator::SplitCapacity;
+///
+/// let capacity = SplitCapacity { items: 1024, ..SplitCapacity::default() };
+/// assert_eq!(capacity.bytes, SplitCapacity::DEFAULT_BYTES);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitCapacity {
+    /// How many items; at least one.
+    pub items: usize,
+    /// How many bytes.
+    ///
+    /// Stops a few large events from filling the memory.
+    pub bytes: usize,
+}
+
+impl SplitCapacity {
+    /// Room for a burst of deltas between two polls.
+    pub const DEFAULT_ITEMS: usize = 64;
+    /// 1 MiB: far above a burst of deltas, far below the memory of any host.
+    pub const DEFAULT_BYTES: usize = 1024 * 1024;
+}
+
+impl Default for SplitCapacity {
+    fn default() -> Self {
+        Self { items: Self::DEFAULT_ITEMS, bytes: Self::DEFAULT_BYTES }
+    }
+}
 
 /// The two halves of a stream that was [split](split()).
 pub type Split<S, E> = (SplitEvents<S, E>, SplitSnapshots<S, E>);
@@ -50,15 +85,16 @@ pub type Split<S, E> = (SplitEvents<S, E>, SplitSnapshots<S, E>);
 /// one with [`SplitSnapshots::every`].
 ///
 /// The source is driven by whichever half is polled; nothing is spawned. Either half can lag
-/// behind the other by [`DEFAULT_SPLIT_CAPACITY`] items, then it holds the other back:
+/// behind the other by 64 items or 1 MiB of them ([`SplitCapacity`]), then it holds the other back:
 ///
 /// | | the events half goes on | the snapshots half goes on |
 /// |---|---|---|
 /// | the other is polled | always | always |
-/// | the other is never polled | always; with `every`, for 64 snapshots | for 64 events |
+/// | the other is never polled | always; with `every`, until it is full | until it is full |
 /// | the other is dropped | always | always |
 ///
-/// A half that is not wanted has to be dropped.
+/// A half that is not wanted has to be dropped. It may be dropped anywhere, within the waker of the
+/// other and within the source too.
 ///
 /// # Ending
 /// Each half ends once it has given what is its, then `None` for ever. The source is dropped as
@@ -66,11 +102,11 @@ pub type Split<S, E> = (SplitEvents<S, E>, SplitSnapshots<S, E>);
 ///
 /// # Errors
 /// Both halves end with the error of the stream, shared. Should the source panic in the task of
-/// one half, the other ends with [`Error::Truncated`].
+/// one half, it is dropped, and both end with [`Error::Truncated`].
 ///
 /// # Cost
-/// One allocation for the pair and one for the source; a lock for each poll, that of the source
-/// included.
+/// Two allocations for the pair and one for the source; two locks for each item. An item that waits for
+/// the other half is measured, which takes one pass over its event.
 ///
 /// # Cancel safety
 /// A `next()` of either half that is dropped loses nothing: what was taken from the source waits
@@ -98,19 +134,20 @@ pub fn split<S, E>(updates: S) -> Split<S, E>
 where
     S: Stream<Item = Result<Update, Error<E>>>,
 {
-    split_with_capacity(updates, DEFAULT_SPLIT_CAPACITY)
+    split_with_capacity(updates, SplitCapacity::default())
 }
 
-/// [`split`] with another bound on how many items a half may lag behind the other; at least one.
-pub fn split_with_capacity<S, E>(updates: S, capacity: usize) -> Split<S, E>
+/// [`split`] with other bounds on how far a half may lag behind the other.
+pub fn split_with_capacity<S, E>(updates: S, capacity: SplitCapacity) -> Split<S, E>
 where
     S: Stream<Item = Result<Update, Error<E>>>,
 {
     let wakers = Arc::new(Wakers::default());
     let shared = Arc::new(Shared {
         state: Mutex::new(State {
-            source: Some(Box::pin(updates)),
-            capacity: capacity.max(1),
+            source: Source::Here(Box::pin(updates)),
+            is_awaited: false,
+            capacity: SplitCapacity { items: capacity.items.max(1), ..capacity },
             events: Lane::new(Mode::Every),
             snapshots: Lane::new(Mode::Latest),
             passed: 0,
@@ -147,9 +184,10 @@ impl Wake for Wakers {
 }
 
 struct State<S, E> {
-    /// Out of its place while it is polled, so that it is gone if it panics.
-    source: Option<Pin<Box<S>>>,
-    capacity: usize,
+    source: Source<S>,
+    /// One half found the source with the other, and waits.
+    is_awaited: bool,
+    capacity: SplitCapacity,
     events: Lane<Item>,
     snapshots: Lane<Changed>,
     /// How many events went through.
@@ -158,9 +196,19 @@ struct State<S, E> {
     end: Option<Result<(), Arc<Error<E>>>>,
 }
 
+enum Source<S> {
+    Here(Pin<Box<S>>),
+    /// One half polls it.
+    Taken,
+    /// It has ended, and `end` says how.
+    Gone,
+}
+
 /// What waits for one half.
 struct Lane<T> {
-    queue: VecDeque<T>,
+    /// Each with its weight in bytes.
+    queue: VecDeque<(T, usize)>,
+    bytes: usize,
     mode: Mode,
 }
 
@@ -176,11 +224,27 @@ enum Mode {
 
 impl<T> Lane<T> {
     fn new(mode: Mode) -> Self {
-        Self { queue: VecDeque::new(), mode }
+        Self { queue: VecDeque::new(), bytes: 0, mode }
     }
 
-    fn is_full(&self, capacity: usize) -> bool {
-        self.mode == Mode::Every && self.queue.len() >= capacity
+    fn is_full(&self, capacity: SplitCapacity) -> bool {
+        self.mode == Mode::Every && (self.queue.len() >= capacity.items || self.bytes >= capacity.bytes)
+    }
+
+    fn push(&mut self, item: T, weight: usize) {
+        self.bytes = self.bytes.saturating_add(weight);
+        self.queue.push_back((item, weight));
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let (item, weight) = self.queue.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(weight);
+        Some(item)
+    }
+
+    fn take(&mut self) -> VecDeque<T> {
+        self.bytes = 0;
+        std::mem::take(&mut self.queue).into_iter().map(|(item, _)| item).collect()
     }
 
     /// What is held is sure to come, then the error; more than that, while the source is open.
@@ -191,71 +255,35 @@ impl<T> Lane<T> {
 }
 
 impl Lane<Changed> {
-    fn add(&mut self, changed: Changed) {
+    fn add(&mut self, changed: Changed, weight: usize) {
         match (self.mode, self.queue.back_mut()) {
-            (Mode::Latest, Some(held)) => held.skip_to(changed),
-            (Mode::Latest | Mode::Every, _) => self.queue.push_back(changed),
+            (Mode::Latest, Some((held, _))) => held.skip_to(changed),
+            (Mode::Latest | Mode::Every, _) => self.push(changed, weight),
             (Mode::Gone, _) => {}
         }
     }
 }
 
-/// What came of polling the source.
-enum Drive {
-    /// An update went to the lanes, or the end was noted.
-    Went { news_for_snapshots: bool },
-    /// Nothing yet; the source wakes both halves.
-    Waits,
+/// What a half does next.
+enum Next<S, T, E> {
+    Give(T),
+    End(Result<(), Arc<Error<E>>>),
+    /// Polls the source; what comes has to be weighed, or the other half does not queue it.
+    Drive {
+        source: Pin<Box<S>>,
+        weigh: bool,
+    },
+    Wait,
 }
 
-impl<S, E> State<S, E>
-where
-    S: Stream<Item = Result<Update, Error<E>>>,
-{
+impl<S, E> State<S, E> {
     fn has_room(&self) -> bool {
         !self.events.is_full(self.capacity) && !self.snapshots.is_full(self.capacity)
-    }
-
-    /// Takes one update from the source. To be called while there is room.
-    fn drive(&mut self, waker: &Waker) -> Drive {
-        let Some(mut source) = self.source.take() else {
-            // It panicked when it was polled by the other half.
-            self.end = Some(Err(Arc::new(Truncated::new(self.passed, None, TruncatedBy::Close).into())));
-            return Drive::Went { news_for_snapshots: true };
-        };
-        match source.as_mut().poll_next(&mut Context::from_waker(waker)) {
-            Poll::Pending => {
-                self.source = Some(source);
-                Drive::Waits
-            }
-            Poll::Ready(Some(Ok(update))) => {
-                self.source = Some(source);
-                self.passed += u64::from(update.event().is_some());
-                let (item, changed) = update.split();
-                if self.events.mode != Mode::Gone {
-                    self.events.queue.push_back(item);
-                }
-                let news_for_snapshots = changed.is_some();
-                if let Some(changed) = changed {
-                    self.snapshots.add(changed);
-                }
-                Drive::Went { news_for_snapshots }
-            }
-            Poll::Ready(Some(Err(error))) => {
-                self.end = Some(Err(Arc::new(error)));
-                Drive::Went { news_for_snapshots: true }
-            }
-            Poll::Ready(None) => {
-                self.end = Some(Ok(()));
-                Drive::Went { news_for_snapshots: true }
-            }
-        }
     }
 }
 
 impl<S, E> Shared<S, E> {
-    /// A panic leaves the state whole: it can only come from the source, which is out of its place
-    /// then.
+    /// To be held for moves only: nothing that may run code from outside.
     fn lock(&self) -> MutexGuard<'_, State<S, E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -272,60 +300,162 @@ impl<S, E> Shared<S, E> {
     where
         S: Stream<Item = Result<Update, Error<E>>>,
     {
-        // Goes after the lock.
-        let _unwinding = WakeOnUnwind(other);
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        let mut news = false;
+        let mut turn = Turn { shared: self, other, is_driving: false, has_news: false, is_events };
+        let mut is_registered = false;
+        let mut is_dry = false;
         let mut taken = 0;
-        // The newest is known only when the source has nothing more at the moment.
-        while lane(state).mode == Mode::Latest || lane(state).queue.is_empty() {
-            if state.end.is_some() {
-                break;
-            }
-            // Before the source is polled: it may wake at once.
-            own.register(cx.waker());
-            if !state.has_room() || taken == MAX_SWALLOWED {
-                break;
-            }
-            match state.drive(&self.waker) {
-                Drive::Went { news_for_snapshots } => {
-                    news |= !is_events || news_for_snapshots;
-                    taken += 1;
+        loop {
+            match turn.next(&lane, !is_dry && taken < MAX_SWALLOWED) {
+                Next::Give(item) => {
+                    own.take();
+                    return Poll::Ready(Some(Ok(item)));
                 }
-                Drive::Waits => break,
+                Next::End(end) => {
+                    own.take();
+                    return Poll::Ready(end.err().map(Err));
+                }
+                Next::Drive { source, weigh } => {
+                    // Before the source is polled: it may wake at once.
+                    own.register(cx.waker());
+                    is_registered = true;
+                    is_dry = !turn.drive(source, weigh);
+                    taken += usize::from(!is_dry);
+                }
+                Next::Wait if taken == MAX_SWALLOWED => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Next::Wait if is_registered => return Poll::Pending,
+                // What it waits for may come before it is registered, so it looks again.
+                Next::Wait => {
+                    own.register(cx.waker());
+                    is_registered = true;
+                }
             }
         }
-        let was_full = !state.has_room();
-        let polled = match lane(state).queue.pop_front() {
-            Some(item) => Poll::Ready(Some(Ok(item))),
-            None => match &state.end {
-                Some(end) => Poll::Ready(end.clone().err().map(Err)),
-                None => Poll::Pending,
-            },
-        };
-        let has_new_room = was_full && state.has_room();
-        drop(guard);
-        if polled.is_ready() {
-            own.take();
-        } else if taken == MAX_SWALLOWED {
-            cx.waker().wake_by_ref();
-        }
-        if news || has_new_room {
-            other.wake();
-        }
-        polled
     }
 }
 
-/// Wakes the other half if the source panics: nobody else would, and it has an end to learn of.
-struct WakeOnUnwind<'a>(&'a AtomicWaker);
+/// One poll of a half. At its end, also by a panic of the source, the other half is woken if there is
+/// anything for it.
+struct Turn<'a, S, E> {
+    shared: &'a Shared<S, E>,
+    other: &'a AtomicWaker,
+    is_driving: bool,
+    has_news: bool,
+    is_events: bool,
+}
 
-impl Drop for WakeOnUnwind<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.wake();
+impl<S, E> Turn<'_, S, E> {
+    fn next<T>(&mut self, lane: impl Fn(&mut State<S, E>) -> &mut Lane<T>, may_drive: bool) -> Next<S, T, E> {
+        let mut guard = self.shared.lock();
+        let state = &mut *guard;
+        let has_room = state.has_room();
+        let own = lane(state);
+        // The newest is known only when the source has nothing more at the moment.
+        let wants_more = own.mode == Mode::Latest || own.queue.is_empty();
+        if wants_more && may_drive && has_room {
+            match std::mem::replace(&mut state.source, Source::Taken) {
+                Source::Here(source) => {
+                    let mode = if self.is_events { state.snapshots.mode } else { state.events.mode };
+                    return Next::Drive { source, weigh: mode == Mode::Every };
+                }
+                Source::Taken => state.is_awaited = true,
+                Source::Gone => state.source = Source::Gone,
+            }
         }
+        match (lane(state).pop(), &state.end) {
+            (Some(item), _) => {
+                self.has_news |= !has_room && state.has_room();
+                Next::Give(item)
+            }
+            (None, Some(end)) => Next::End(end.clone()),
+            (None, None) => Next::Wait,
+        }
+    }
+
+    /// Polls the source; whether anything came of it, or it is for the source to wake both halves.
+    fn drive(&mut self, mut source: Pin<Box<S>>, weigh: bool) -> bool
+    where
+        S: Stream<Item = Result<Update, Error<E>>>,
+    {
+        self.is_driving = true;
+        let polled = source.as_mut().poll_next(&mut Context::from_waker(&self.shared.waker));
+        let (update, end) = match polled {
+            Poll::Ready(Some(Ok(update))) => (Some(update), None),
+            Poll::Ready(Some(Err(error))) => (None, Some(Err(Arc::new(error)))),
+            Poll::Ready(None) => (None, Some(Ok(()))),
+            Poll::Pending => (None, None),
+        };
+        let has_come = update.is_some() || end.is_some();
+        let is_over = end.is_some();
+        let weight = update.as_ref().filter(|_| weigh).map_or(0, |update| weight_of(update.item()));
+        let parts = update.map(|update| (update.event().is_some(), update.split()));
+
+        let mut guard = self.shared.lock();
+        let state = &mut *guard;
+        self.is_driving = false;
+        self.has_news |= std::mem::take(&mut state.is_awaited) || is_over;
+        if let Some((is_event, (item, changed))) = parts {
+            state.passed += u64::from(is_event);
+            self.has_news |= !self.is_events || changed.is_some();
+            if state.events.mode != Mode::Gone {
+                state.events.push(item, if self.is_events { 0 } else { weight });
+            }
+            if let Some(changed) = changed {
+                state.snapshots.add(changed, if self.is_events { weight } else { 0 });
+            }
+        }
+        if is_over {
+            state.end = end;
+            state.source = Source::Gone;
+            drop(guard);
+            drop(source);
+        } else {
+            state.source = Source::Here(source);
+        }
+        has_come
+    }
+}
+
+impl<S, E> Drop for Turn<'_, S, E> {
+    fn drop(&mut self) {
+        if self.is_driving {
+            // The source has panicked. It is not polled again, and nobody takes that for an end in
+            // good order.
+            let mut state = self.shared.lock();
+            state.source = Source::Gone;
+            state.end = Some(Err(Arc::new(Truncated::new(state.passed, None, TruncatedBy::Panic).into())));
+        }
+        if self.has_news || self.is_driving {
+            self.other.wake();
+        }
+    }
+}
+
+/// How much of the queue's bound an item takes.
+fn weight_of(item: &Item) -> usize {
+    struct Count(usize);
+
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    match item {
+        Item::Event(indexed) => {
+            let mut count = Count(0);
+            // What cannot be written as JSON counts as far as it can.
+            let _ = serde_json::to_writer(&mut count, &indexed.event);
+            count.0
+        }
+        Item::Warning(warning) => warning.path.len().saturating_add(warning.message.len()),
     }
 }
 
@@ -360,10 +490,14 @@ impl<S, E> SplitEvents<S, E> {
             return Err(ReuniteError { events: self, snapshots: other });
         }
         let mut state = self.shared.lock();
+        let source = match std::mem::replace(&mut state.source, Source::Gone) {
+            Source::Here(source) => Some(source),
+            Source::Taken | Source::Gone => None,
+        };
         Ok(Reunited {
-            source: state.source.take(),
-            events: std::mem::take(&mut state.events.queue),
-            snapshots: std::mem::take(&mut state.snapshots.queue),
+            source,
+            events: state.events.take(),
+            snapshots: state.snapshots.take(),
             error: state.end.take().and_then(Result::err),
         })
     }
@@ -390,8 +524,8 @@ impl<S, E> SplitSnapshots<S, E> {
         let mut state = self.shared.lock();
         let lane = &mut state.snapshots;
         lane.mode = Mode::Latest;
-        for changed in std::mem::take(&mut lane.queue) {
-            lane.add(changed);
+        for changed in lane.take() {
+            lane.add(changed, 0);
         }
         drop(state);
         self.shared.wakers.events.wake();
@@ -471,7 +605,7 @@ impl<S, E> Drop for SplitEvents<S, E> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.events.mode = Mode::Gone;
-        let queue = std::mem::take(&mut state.events.queue);
+        let queue = state.events.take();
         drop(state);
         drop(queue);
         self.shared.wakers.snapshots.wake();
@@ -482,7 +616,7 @@ impl<S, E> Drop for SplitSnapshots<S, E> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.snapshots.mode = Mode::Gone;
-        let queue = std::mem::take(&mut state.snapshots.queue);
+        let queue = state.snapshots.take();
         drop(state);
         drop(queue);
         self.shared.wakers.events.wake();

@@ -5,11 +5,11 @@
 //! futures that poll it: a `next()` that is dropped loses nothing.
 //!
 //! ```text
-//!            the source ends                         popped empty
-//!   Open ──────────────────────► Draining ───────────────────────────┐
-//!    │ │ push or finish fails                popped empty, fault given ▼
-//!    │ └───────────────────────► Failing ──────────────────────────► Ended
-//!    └───── the source's error, given at once ────────────────────────▲
+//!                       push fails, the source's end
+//!   source: Some ───────────────────────────────────────► source: None, failure: Some or None
+//!        │                                                      │ popped empty, failure given
+//!        └──────────── the source's error, given at once ───────┴──────────► ended
+//!                       a panic: truncated at the next poll
 //! ```
 
 use core::fmt;
@@ -19,7 +19,7 @@ use core::task::{Context, Poll, ready};
 use futures::stream::Stream;
 use pin_project_lite::pin_project;
 
-use crate::error::Error;
+use crate::error::{Error, Truncated, TruncatedBy};
 use crate::machine::{Cut, Machine, Push};
 
 /// How many inputs one poll may take without giving an output.
@@ -32,55 +32,42 @@ pin_project! {
     /// A source and the machine that it feeds.
     pub(crate) struct Staged<S, M> {
         #[pin]
-        state: State<S>,
+        source: Option<S>,
         machine: M,
+        failure: Option<Error>,
+        doing: Doing,
+        given: u64,
+        ended: bool,
     }
 }
 
-pin_project! {
-    #[project = StateProjection]
-    enum State<S> {
-        // The source is polled where the machine has nothing ready.
-        Open { #[pin] source: S },
-        // The machine gives what it has, then this.
-        Failing { fault: Error },
-        // The machine gives what it has.
-        Draining,
-        Ended,
-    }
+/// What is under way; found at the beginning of a poll, it has panicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    Source,
+    Machine,
 }
 
 impl<S, M> Staged<S, M> {
     pub(crate) fn new(source: S, machine: M) -> Self {
-        Self { state: State::Open { source }, machine }
+        Self { source: Some(source), machine, failure: None, doing: Doing::Nothing, given: 0, ended: false }
     }
 
     pub(crate) fn get_ref(&self) -> Option<&S> {
-        match &self.state {
-            State::Open { source } => Some(source),
-            State::Failing { .. } | State::Draining | State::Ended => None,
-        }
+        self.source.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self) -> Option<&mut S> {
-        match &mut self.state {
-            State::Open { source } => Some(source),
-            State::Failing { .. } | State::Draining | State::Ended => None,
-        }
+        self.source.as_mut()
     }
 
     pub(crate) fn get_pin_mut(self: Pin<&mut Self>) -> Option<Pin<&mut S>> {
-        match self.project().state.project() {
-            StateProjection::Open { source } => Some(source),
-            _ => None,
-        }
+        self.project().source.as_pin_mut()
     }
 
     pub(crate) fn into_inner(self) -> Option<S> {
-        match self.state {
-            State::Open { source } => Some(source),
-            State::Failing { .. } | State::Draining | State::Ended => None,
-        }
+        self.source
     }
 
     pub(crate) fn machine(&self) -> &M {
@@ -88,7 +75,7 @@ impl<S, M> Staged<S, M> {
     }
 
     pub(crate) fn is_terminated(&self) -> bool {
-        matches!(self.state, State::Ended)
+        self.ended
     }
 
     /// The next output; `into_result` takes an item of the source apart.
@@ -101,51 +88,105 @@ impl<S, M> Staged<S, M> {
         S: Stream,
         M: Push<I>,
     {
+        self.poll_next_of(cx, into_result, Some)
+    }
+
+    /// The next of those outputs that `only` gives.
+    ///
+    /// A source or a machine that has panicked is not called again: the stream is truncated.
+    pub(crate) fn poll_next_of<I, E, T>(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into_result: impl Fn(S::Item) -> Result<I, Error<E>>,
+        only: impl Fn(M::Output) -> Option<T>,
+    ) -> Poll<Option<Result<T, Error<E>>>>
+    where
+        S: Stream,
+        M: Push<I>,
+    {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        if self.doing != Doing::Nothing {
+            return Poll::Ready(Some(Err(self.truncate().with_source())));
+        }
+        let polled = self.as_mut().step(cx, into_result, only);
+        let this = self.project();
+        *this.doing = Doing::Nothing;
+        *this.given += u64::from(matches!(polled, Poll::Ready(Some(Ok(_)))));
+        polled
+    }
+
+    #[cold]
+    fn truncate(self: Pin<&mut Self>) -> Error
+    where
+        M: Machine,
+    {
+        let mut this = self.project();
+        this.source.set(None);
+        if core::mem::replace(this.doing, Doing::Machine) == Doing::Source {
+            this.machine.cut(Cut::Truncated);
+        }
+        *this.doing = Doing::Nothing;
+        *this.ended = true;
+        Truncated::new(*this.given, None, TruncatedBy::Panic).into()
+    }
+
+    fn step<I, E, T>(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into_result: impl Fn(S::Item) -> Result<I, Error<E>>,
+        only: impl Fn(M::Output) -> Option<T>,
+    ) -> Poll<Option<Result<T, Error<E>>>>
+    where
+        S: Stream,
+        M: Push<I>,
+    {
         let mut this = self.project();
         let mut swallowed = 0;
         loop {
-            if let StateProjection::Ended = this.state.as_mut().project() {
+            *this.doing = Doing::Machine;
+            while let Some(output) = this.machine.pop() {
+                if let Some(output) = only(output) {
+                    return Poll::Ready(Some(Ok(output)));
+                }
+            }
+            let failure = this.failure.take().or_else(|| this.machine.fault());
+            *this.doing = Doing::Source;
+            if let Some(failure) = failure {
+                this.source.set(None);
+                *this.ended = true;
+                return Poll::Ready(Some(Err(failure.with_source())));
+            }
+            let Some(source) = this.source.as_mut().as_pin_mut() else {
+                *this.ended = true;
                 return Poll::Ready(None);
-            }
-            if let Some(output) = this.machine.pop() {
-                return Poll::Ready(Some(Ok(output)));
-            }
-            let source = match this.state.as_mut().project() {
-                StateProjection::Open { source } => source,
-                StateProjection::Failing { fault } => {
-                    let fault = fault.clone();
-                    this.state.set(State::Ended);
-                    return Poll::Ready(Some(Err(fault.with_source())));
-                }
-                StateProjection::Draining | StateProjection::Ended => {
-                    this.state.set(State::Ended);
-                    return Poll::Ready(None);
-                }
             };
             if swallowed == MAX_SWALLOWED {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            match ready!(source.poll_next(cx)).map(&into_result) {
+            let item = ready!(source.poll_next(cx)).map(&into_result);
+            *this.doing = Doing::Machine;
+            match item {
                 Some(Ok(input)) => {
                     swallowed += 1;
-                    if let Err(fault) = this.machine.push(input) {
-                        this.state.set(State::Failing { fault });
+                    if let Err(failure) = this.machine.push(input) {
+                        *this.failure = Some(failure);
+                        this.source.set(None);
                     }
                 }
                 // Nothing comes before it: the machine was popped empty before the source was
                 // polled.
                 Some(Err(error)) => {
                     this.machine.cut(cut_by(&error));
-                    this.state.set(State::Ended);
+                    this.source.set(None);
+                    *this.ended = true;
                     return Poll::Ready(Some(Err(error)));
                 }
                 None => {
-                    let finished = this.machine.finish();
-                    this.state.set(match finished {
-                        Ok(()) => State::Draining,
-                        Err(fault) => State::Failing { fault },
-                    });
+                    *this.failure = this.machine.finish().err();
+                    this.source.set(None);
                 }
             }
         }
@@ -157,12 +198,14 @@ impl<S, M> Staged<S, M> {
     where
         M: Machine,
     {
-        let fault = match self.state {
-            State::Ended => return (0, Some(0)),
-            State::Failing { .. } => 1,
-            State::Open { .. } | State::Draining => 0,
-        };
-        (self.machine.ready().saturating_add(fault), None)
+        if self.ended {
+            return (0, Some(0));
+        }
+        if self.doing != Doing::Nothing {
+            // The error that tells of a panic.
+            return (1, Some(1));
+        }
+        (self.machine.ready().saturating_add(usize::from(self.failure.is_some())), None)
     }
 }
 
@@ -177,17 +220,11 @@ impl<S, M: fmt::Debug> Staged<S, M> {
     /// The same for every combinator, and nothing is asked of the source: a boxed one cannot be
     /// shown.
     pub(crate) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (state, fault) = match &self.state {
-            State::Open { .. } => ("open", None),
-            State::Failing { fault } => ("failing", Some(fault)),
-            State::Draining => ("draining", None),
-            State::Ended => ("ended", None),
-        };
-        let mut shown = f.debug_struct(name);
-        shown.field("state", &format_args!("{state}"));
-        if let Some(fault) = fault {
-            shown.field("fault", &format_args!("{fault}"));
-        }
-        shown.field("machine", &self.machine).finish_non_exhaustive()
+        f.debug_struct(name)
+            .field("machine", &self.machine)
+            .field("failure", &self.failure)
+            .field("is_source_open", &self.source.is_some())
+            .field("is_terminated", &self.ended)
+            .finish_non_exhaustive()
     }
 }

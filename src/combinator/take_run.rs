@@ -6,7 +6,7 @@ use futures::stream::{FusedStream, Stream};
 use pin_project_lite::pin_project;
 
 use super::RawInput;
-use crate::error::Error;
+use crate::error::{Error, Truncated, TruncatedBy};
 use crate::raw::RawItem;
 use crate::raw::{Owned, RawEvent};
 
@@ -17,12 +17,14 @@ pin_project! {
         #[pin]
         source: Option<S>,
         next: u64,
+        // Found at the beginning of a poll, the source has panicked.
+        is_polling: bool,
     }
 }
 
 impl<S> TakeRun<S> {
     pub(super) fn new(source: S) -> Self {
-        Self { source: Some(source), next: 0 }
+        Self { source: Some(source), next: 0, is_polling: false }
     }
 
     /// The source; `None` once the run or the source is over, for it is dropped there and then.
@@ -48,7 +50,14 @@ where
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
         let Some(source) = this.source.as_mut().as_pin_mut() else { return Poll::Ready(None) };
-        let item = ready!(source.poll_next(cx)).map(|item| item.into_result().map(RawEvent::own));
+        if core::mem::replace(this.is_polling, true) {
+            this.source.set(None);
+            let truncated = Truncated::new(*this.next, None, TruncatedBy::Panic);
+            return Poll::Ready(Some(Err(truncated.into())));
+        }
+        let polled = source.poll_next(cx);
+        *this.is_polling = false;
+        let item = ready!(polled).map(|item| item.into_result().map(RawEvent::own));
         let item = match item {
             Some(Ok(Owned::Warning(warning))) => Some(Ok(RawItem::Warning(warning))),
             Some(Ok(Owned::Event(raw, index))) => {

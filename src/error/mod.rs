@@ -489,6 +489,8 @@ pub enum TruncatedBy {
     Body,
     /// Nothing came for too long.
     Timeout,
+    /// The source, or the machine that it feeds, panicked, and was polled again.
+    Panic,
 }
 
 impl fmt::Display for Truncated {
@@ -499,12 +501,13 @@ impl fmt::Display for Truncated {
             TruncatedBy::Partial => "the bytes ended within an event",
             TruncatedBy::Body => "the body failed",
             TruncatedBy::Timeout => "nothing came for too long",
+            TruncatedBy::Panic => "the source panicked",
         })?;
         write!(f, " after {} event{}", self.events, if self.events == 1 { "" } else { "s" })?;
         match &self.run_id {
             Some(run) => write!(f, " without a terminal event for run {:?}", crate::excerpt::excerpt(run, 80))?,
-            // A decoder knows of no runs.
-            None if self.by == TruncatedBy::Partial => {}
+            // A decoder knows of no runs, nor does the poll loop.
+            None if matches!(self.by, TruncatedBy::Partial | TruncatedBy::Panic) => {}
             None => f.write_str(", before any run began")?,
         }
         for (at, (subject, history)) in self.open.iter().enumerate() {

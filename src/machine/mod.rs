@@ -63,6 +63,12 @@ pub trait Machine {
         0
     }
 
+    /// The fault that `pop` came upon, for a machine that reads its input on demand: to be asked for
+    /// where `pop` gives `None`. Who does not ask is told by the next `push` or `finish`.
+    fn fault(&mut self) -> Option<Error> {
+        None
+    }
+
     /// Says that no input follows. To be called once.
     ///
     /// # Errors

@@ -91,7 +91,8 @@ pub trait RecordStreamExt: Stream {
     /// [`Error::Malformed`] (rule E9) for an array that is none.
     ///
     /// # Cost
-    /// Each byte is looked at once and copied once. One event is held, and the events of one piece.
+    /// Each byte is looked at once and copied twice. One event is held, and the piece that it came in, which
+    /// is read as far as events are asked for.
     /// Where `timestamp`s tell the time, one more pass over each event.
     ///
     /// # Cancel safety

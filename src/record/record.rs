@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::Recordable;
 use super::recordable::Entry;
 use super::writer::RecordingWriter;
+use crate::combinator::MAX_SWALLOWED;
 use crate::raw::RawContent;
 
 pin_project! {
@@ -27,6 +28,8 @@ pin_project! {
         began: Instant,
         // Came, and is not given before it is written.
         held: Option<S::Item>,
+        // Found at the beginning of a poll, the source has panicked, or what shows its item.
+        is_polling: bool,
         ended: bool,
     }
 }
@@ -39,6 +42,7 @@ impl<S: Stream, W> Record<S, W> {
             recording: RecordingWriter::default(),
             began,
             held: None,
+            is_polling: false,
             ended: false,
         }
     }
@@ -132,6 +136,18 @@ where
         if *this.ended {
             return Poll::Ready(None);
         }
+        if core::mem::take(this.is_polling) {
+            // What it was about to give cannot be told; whoever reads the recording sees that it is not
+            // whole, and whoever reads the stream that it ends too early.
+            this.source.set(None);
+            let at = this.began.elapsed();
+            let recording = &mut *this.recording;
+            this.tape.as_mut().write(|out| {
+                recording.truncated(at, out);
+                Ok(())
+            });
+            this.tape.as_mut().close();
+        }
         loop {
             ready!(this.tape.as_mut().poll_settle(cx));
             let source = this.source.as_mut().as_pin_mut();
@@ -140,7 +156,9 @@ where
                 return Poll::Ready(Some(item));
             }
             let Some(source) = source else { return Poll::Ready(None) };
+            *this.is_polling = true;
             let Poll::Ready(item) = source.poll_next(cx) else {
+                *this.is_polling = false;
                 // While nothing comes there is time for it. That it is not done yet is no reason
                 // to wait for anything but the source.
                 let _ = this.tape.poll_flush(cx);
@@ -168,6 +186,7 @@ where
                 this.tape.as_mut().close();
             }
             *this.held = item;
+            *this.is_polling = false;
         }
     }
 
@@ -208,6 +227,8 @@ pin_project! {
         buffer: Vec<u8>,
         written: usize,
         state: State,
+        // Found at the beginning of a call, the writer has panicked.
+        is_busy: bool,
         failure: Option<io::Error>,
     }
 }
@@ -230,7 +251,7 @@ impl<W> Tape<W> {
     const KEPT: usize = 64 * 1024;
 
     fn new(writer: W) -> Self {
-        Self { writer, buffer: Vec::new(), written: 0, state: State::Clean, failure: None }
+        Self { writer, buffer: Vec::new(), written: 0, state: State::Clean, is_busy: false, failure: None }
     }
 
     /// Puts something on the way.
@@ -257,42 +278,65 @@ impl<W> Tape<W> {
 }
 
 impl<W: AsyncWrite> Tape<W> {
+    /// Calls the writer, but for one that has panicked.
+    fn call<T>(
+        self: Pin<&mut Self>,
+        call: impl FnOnce(Pin<&mut W>, &[u8]) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let this = self.project();
+        if core::mem::replace(this.is_busy, true) {
+            *this.is_busy = false;
+            return Poll::Ready(Err(io::Error::other("the writer panicked")));
+        }
+        let polled = call(this.writer, this.buffer.get(*this.written..).unwrap_or_default());
+        *this.is_busy = false;
+        polled
+    }
+
     /// Waits until the writer has taken everything; and is closed, if nothing more will come.
-    fn poll_settle(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut this = self.project();
-        while *this.state != State::Closed {
-            let result = match this.buffer.get(*this.written..) {
-                Some(rest @ [_, ..]) => match ready!(this.writer.as_mut().poll_write(cx, rest)) {
+    fn poll_settle(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut calls = 0;
+        while self.state != State::Closed {
+            if calls == MAX_SWALLOWED {
+                // A writer that is always ready and takes next to nothing must not keep the thread.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            calls += 1;
+            let result = if self.written < self.buffer.len() {
+                match ready!(self.as_mut().call(|writer, rest| writer.poll_write(cx, rest))) {
                     Ok(0) => Err(io::ErrorKind::WriteZero.into()),
                     Ok(count) => {
-                        *this.written += count;
+                        *self.as_mut().project().written += count;
                         continue;
                     }
                     Err(error) => Err(error),
-                },
-                _ => {
-                    if *this.written > Self::KEPT {
-                        *this.buffer = Vec::new();
-                    }
-                    this.buffer.clear();
-                    *this.written = 0;
-                    if *this.state != State::Closing {
-                        return Poll::Ready(());
-                    }
-                    ready!(this.writer.as_mut().poll_shutdown(cx)).map(|()| *this.state = State::Closed)
                 }
+            } else {
+                let this = self.as_mut().project();
+                if *this.written > Self::KEPT {
+                    *this.buffer = Vec::new();
+                }
+                this.buffer.clear();
+                *this.written = 0;
+                if *this.state != State::Closing {
+                    return Poll::Ready(());
+                }
+                let closed = ready!(self.as_mut().call(|writer, _| writer.poll_shutdown(cx)));
+                closed.map(|()| *self.as_mut().project().state = State::Closed)
             };
+            let this = self.as_mut().project();
             fail(result, this.state, this.failure);
         }
         Poll::Ready(())
     }
 
     /// Waits until what the writer has taken is where it goes.
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.project();
-        if *this.state == State::Dirty {
-            let result = ready!(this.writer.poll_flush(cx)).map(|()| *this.state = State::Clean);
-            fail(result, this.state, this.failure);
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.state == State::Dirty {
+            let flushed = ready!(self.as_mut().call(|writer, _| writer.poll_flush(cx)));
+            let this = self.project();
+            fail(flushed.map(|()| *this.state = State::Clean), this.state, this.failure);
         }
         Poll::Ready(())
     }

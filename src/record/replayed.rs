@@ -82,9 +82,10 @@ where
                 Ok(Recorded { at, item, .. }) => (at, item.map_err(|error| error.map_source(AgentError::new))),
                 Err(error) => (None, Err(error.map_source(AgentError::new))),
             };
+            // Held before the wait is asked for, so that nothing is lost if a function of the user's panics.
+            let item = this.held.insert(item);
             // Where the clock ends there is no time to wait for.
             *due = due.checked_add(this.waits.before(at, item.as_ref().ok())).unwrap_or(*due);
-            *this.held = Some(item);
         }
         if *due > Instant::now() {
             let timer = this.timer.get_or_insert_with(|| Timer::new(*due));

@@ -65,7 +65,9 @@ pub const DIFFERENCES: &[Difference] = &[
         aspects: &[Events],
         how: Spelled(|event| {
             let Some(input) = event.get_mut("input").and_then(Value::as_object_mut) else { return };
-            input.retain(|key, value| !(["tools", "context"].contains(&key.as_str()) && *value == serde_json::json!([])));
+            input.retain(|key, value| {
+                !(["tools", "context"].contains(&key.as_str()) && *value == serde_json::json!([]))
+            });
         }),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"threadId":"t","runId":"r","messages":[]}}
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,

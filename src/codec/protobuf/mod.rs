@@ -1,8 +1,10 @@
 //! Length-prefixed protobuf: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-protobuf>.
 
+use std::collections::VecDeque;
+
 use self::schema::Reading;
 use self::wire::{Field, Fields, broken, is_message, put_varint};
-use super::Ready;
+use super::feed::{Count, Feed, Framing};
 use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
 use crate::event::{Event, EventType};
 use crate::limits::Limits;
@@ -49,8 +51,8 @@ enum Fault {
 /// not UTF-8, no event or two in one envelope, a base that is missing or names another type, a
 /// union with two members. [`Error::LimitExceeded`] for a frame longer than
 /// [`Limits::max_event_bytes`], before the memory is taken; for one that would be longer than that
-/// as JSON; for open values nested deeper than [`Limits::max_depth`]. What came before it is still
-/// to be popped.
+/// as JSON; for open values nested deeper than [`Limits::max_depth`]. What came before it
+/// is popped before [`fault`](ProtobufDecoder::fault) tells of it.
 ///
 /// # Cost
 /// Two passes over the bytes: one that finds out what is there and what it will take, one that
@@ -75,11 +77,7 @@ enum Fault {
 /// ```
 #[derive(Debug, Default)]
 pub struct ProtobufDecoder {
-    limits: Limits,
-    /// The beginning of a frame, its length included, that did not come in one piece.
-    frame: Vec<u8>,
-    ready: Ready,
-    ended: bool,
+    pub(super) feed: Feed<ProtobufFraming>,
 }
 
 decoder!(ProtobufDecoder: "[`Error::Malformed`] and [`Error::LimitExceeded`].", "T2");
@@ -94,45 +92,67 @@ impl ProtobufDecoder {
     /// The same with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.feed.framing.limits = limits;
         self
     }
+}
 
-    fn held(&self) -> &[u8] {
+/// Finds the frames, and reads their events.
+#[derive(Debug, Default)]
+pub(super) struct ProtobufFraming {
+    limits: Limits,
+    /// The beginning of a frame, its length included, that did not come in one piece.
+    frame: Vec<u8>,
+    pub(super) count: Count,
+    /// What one frame gave.
+    ready: VecDeque<RawItem>,
+}
+
+impl Framing for ProtobufFraming {
+    type Item = RawItem;
+
+    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+        while self.ready.is_empty() && !rest.is_empty() {
+            self.take(rest)?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    fn end(&mut self) -> Result<Option<RawItem>, Error> {
+        if self.frame.is_empty() { Ok(None) } else { Err(self.count.truncated()) }
+    }
+}
+
+impl ProtobufFraming {
+    pub(super) fn held(&self) -> &[u8] {
         &self.frame
     }
 
-    fn end(&mut self) -> Result<(), Error> {
-        if self.frame.is_empty() { Ok(()) } else { Err(self.ready.truncated()) }
-    }
-
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if self.frame.is_empty() {
-                if let Some((prefix, tail)) = rest.split_first_chunk::<PREFIX>() {
-                    if let Some((frame, tail)) = tail.split_at_checked(self.check_len(*prefix)?) {
-                        read_event(&mut self.ready, &self.limits, frame)?;
-                        rest = tail;
-                        continue;
-                    }
-                }
-            }
-            let wanted = match self.frame.first_chunk::<PREFIX>() {
-                None => PREFIX,
-                Some(prefix) => PREFIX + self.check_len(*prefix)?,
-            };
-            let (taken, tail) = rest.split_at(rest.len().min(wanted - self.frame.len()));
-            self.frame.extend_from_slice(taken);
-            rest = tail;
-            if let Some((prefix, frame)) = self.frame.split_first_chunk::<PREFIX>() {
-                if frame.len() == self.check_len(*prefix)? {
-                    let whole = core::mem::take(&mut self.frame);
-                    read_event(&mut self.ready, &self.limits, whole.get(PREFIX..).unwrap_or_default())?;
+    /// Reads one frame, or more of it.
+    fn take(&mut self, rest: &mut &[u8]) -> Result<(), Error> {
+        if self.frame.is_empty() {
+            if let Some((prefix, tail)) = rest.split_first_chunk::<PREFIX>() {
+                if let Some((frame, tail)) = tail.split_at_checked(self.check_len(*prefix)?) {
+                    *rest = tail;
+                    return read_event(&mut self.count, &self.limits, frame, &mut self.ready);
                 }
             }
         }
-        Ok(())
+        let wanted = match self.frame.first_chunk::<PREFIX>() {
+            None => PREFIX,
+            Some(prefix) => PREFIX + self.check_len(*prefix)?,
+        };
+        let (taken, tail) = rest.split_at(rest.len().min(wanted - self.frame.len()));
+        self.frame.extend_from_slice(taken);
+        *rest = tail;
+        match self.frame.split_first_chunk::<PREFIX>() {
+            Some((prefix, frame)) if frame.len() == self.check_len(*prefix)? => {
+                let whole = core::mem::take(&mut self.frame);
+                let frame = whole.get(PREFIX..).unwrap_or_default();
+                read_event(&mut self.count, &self.limits, frame, &mut self.ready)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_len(&self, prefix: [u8; PREFIX]) -> Result<usize, Error> {
@@ -140,72 +160,84 @@ impl ProtobufDecoder {
         usize::try_from(u32::from_be_bytes(prefix))
             .ok()
             .filter(|len| *len <= max)
-            .ok_or_else(|| self.ready.too_long(max))
+            .ok_or_else(|| self.count.too_long(max))
     }
 }
 
-/// Reads the events of one WebSocket message: whole frames, or one event without a length.
+/// Whether a WebSocket message is frames, and not one event without a length.
 ///
 /// A frame's length begins with zero below 16 MiB, and no protobuf message ever does; beyond that,
 /// a length is told by being that of the rest.
 #[cfg(feature = "websocket")]
-pub(super) fn read_message(ready: &mut Ready, limits: &Limits, message: &[u8]) -> Result<(), Error> {
-    let frame_len = |prefix: [u8; PREFIX]| usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX);
-    let is_framed = message.first() == Some(&0)
-        || message.split_first_chunk().is_some_and(|(prefix, rest)| frame_len(*prefix) == rest.len());
-    if !is_framed {
-        if message.len() > limits.max_event_bytes {
-            return Err(ready.too_long(limits.max_event_bytes));
+pub(super) fn is_framed(message: &[u8]) -> bool {
+    message.first() == Some(&0)
+        || message.split_first_chunk().is_some_and(|(prefix, rest)| frame_len(*prefix) == rest.len())
+}
+
+/// Reads the next event of a WebSocket message.
+#[cfg(feature = "websocket")]
+pub(super) fn read_in_message(
+    count: &mut Count,
+    limits: &Limits,
+    is_framed: bool,
+    rest: &mut &[u8],
+    out: &mut VecDeque<RawItem>,
+) -> Result<(), Error> {
+    let max = limits.max_event_bytes;
+    let (len, tail) = if is_framed {
+        // What a message lacks comes in no other.
+        let cut = || fault(*count, limits, broken("a message that ends within a frame"), None);
+        let (prefix, tail) = rest.split_first_chunk().ok_or_else(cut)?;
+        let len = frame_len(*prefix);
+        if len <= max && len > tail.len() {
+            return Err(cut());
         }
-        return read_event(ready, limits, message);
+        (len, tail)
+    } else {
+        (rest.len(), *rest)
+    };
+    if len > max {
+        return Err(count.too_long(max));
     }
-    let mut rest = message;
-    while !rest.is_empty() {
-        let frame = rest.split_first_chunk().map(|(prefix, rest)| (frame_len(*prefix), rest));
-        match frame {
-            Some((len, _)) if len > limits.max_event_bytes => return Err(ready.too_long(limits.max_event_bytes)),
-            Some((len, tail)) if len <= tail.len() => {
-                let (frame, tail) = tail.split_at(len);
-                read_event(ready, limits, frame)?;
-                rest = tail;
-            }
-            // What a message lacks comes in no other.
-            _ => return Err(fault(ready, limits, broken("a message that ends within a frame"), None)),
-        }
-    }
-    Ok(())
+    let (frame, tail) = tail.split_at_checked(len).unwrap_or_default();
+    *rest = tail;
+    read_event(count, limits, frame, out)
+}
+
+#[cfg(feature = "websocket")]
+fn frame_len(prefix: [u8; PREFIX]) -> usize {
+    usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX)
 }
 
 /// Reads one event, without its length.
-fn read_event(ready: &mut Ready, limits: &Limits, frame: &[u8]) -> Result<(), Error> {
+fn read_event(count: &mut Count, limits: &Limits, frame: &[u8], out: &mut VecDeque<RawItem>) -> Result<(), Error> {
     match read_envelope(frame, limits.max_event_bytes) {
         Ok(Envelope::Event(event_type, occurrences)) => {
             let mut cx = Reading::new(event_type, limits.depth());
             let read = schema::read(&occurrences, &mut cx);
-            let value = read.map_err(|found| fault(ready, limits, found, Some(event_type)))?;
+            let value = read.map_err(|found| fault(*count, limits, found, Some(event_type)))?;
             for path in cx.dropped {
                 let message = "removed a content part: nothing in it is known here";
-                ready.warn(Rule::E3, event_type.as_str(), path, message.to_owned());
+                out.push_back(count.warning(Rule::E3, event_type.as_str(), path, message.to_owned()));
             }
-            ready.event(Raw::Value(value));
+            out.push_back(count.event(Raw::Value(value)));
             Ok(())
         }
         Ok(Envelope::Unknown(field)) => {
             let message = format!("dropped an event of an unknown type: field {field} of the envelope");
-            ready.skipped(Rule::T2, message);
+            out.push_back(count.skipped(Rule::T2, message));
             Ok(())
         }
-        Err((found, event_type)) => Err(fault(ready, limits, found, event_type)),
+        Err((found, event_type)) => Err(fault(*count, limits, found, event_type)),
     }
 }
 
-fn fault(ready: &Ready, limits: &Limits, fault: Fault, event_type: Option<EventType>) -> Error {
-    let event = ready.frames;
+fn fault(count: Count, limits: &Limits, fault: Fault, event_type: Option<EventType>) -> Error {
     match fault {
-        Fault::TooLong => ready.too_long(limits.max_event_bytes),
-        Fault::TooDeep => LimitExceeded::new(event, Limit::Depth, limits.depth()).of(LimitStage::Decoder).into(),
+        Fault::TooLong => count.too_long(limits.max_event_bytes),
+        Fault::TooDeep => LimitExceeded::new(count.0, Limit::Depth, limits.depth()).of(LimitStage::Decoder).into(),
         Fault::Broken(found) => {
-            Malformed { event_type, ..Malformed::new(Rule::T2, event, "an event in protobuf", found) }.into()
+            Malformed { event_type, ..Malformed::new(Rule::T2, count.0, "an event in protobuf", found) }.into()
         }
     }
 }
@@ -414,8 +446,10 @@ mod tests {
         let (items, error) = run(ProtobufDecoder::new(), &bytes);
         assert_eq!((items.len(), error.unwrap().event_index()), (1, Some(1)));
         let mut decoder = ProtobufDecoder::new();
-        assert!(decoder.push(&bytes).is_err());
+        decoder.push(&bytes).unwrap();
         assert!(decoder.pop().is_some());
+        assert_eq!(decoder.pop(), None);
+        assert!(decoder.push(&bytes).is_err());
         assert_eq!((decoder.push(&bytes), decoder.pop(), decoder.finish()), (Ok(()), None, Ok(())));
     }
 
@@ -550,7 +584,9 @@ mod tests {
             );
         }
         let mut decoder = decoder();
-        assert!(decoder.push(&[0xff; 4]).is_err());
+        decoder.push(&[0xff; 4]).unwrap();
+        assert_eq!(decoder.pop(), None);
+        assert!(decoder.fault().is_some());
         assert!(decoder.partial().len() <= 4);
     }
 
@@ -590,6 +626,7 @@ mod tests {
             let mut decoder = ProtobufDecoder::new().with_limits(limits);
             for piece in &pieces {
                 let _ = decoder.push(piece);
+                while decoder.pop().is_some() {}
                 prop_assert!(decoder.partial().len() < PREFIX + 32);
             }
             let bytes = pieces.concat();
