@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 
 use ag_ui_stream::error::TruncatedBy;
-use ag_ui_stream::machine::{Compat, Machine};
+use ag_ui_stream::machine::{Machine, Push, Upgrader};
 use ag_ui_stream::{Error, EventStreamExt, Item};
 use futures::Stream;
 use futures::stream::FusedStream;
@@ -58,7 +58,7 @@ macro_rules! check {
 #[test]
 fn a_source_is_not_polled_again_by_any_combinator() {
     check! {
-        GOOD => compat();
+        GOOD => upgrade();
         GOOD => enforce();
         STEP => take_run();
         GOOD => items();
@@ -99,9 +99,7 @@ impl Fragile {
     }
 }
 
-impl Machine<Item> for Fragile {
-    type Output = Item;
-
+impl Push<Item> for Fragile {
     fn push(&mut self, input: Item) -> Result<(), Error> {
         if !self.in_pop {
             self.call();
@@ -109,6 +107,10 @@ impl Machine<Item> for Fragile {
         self.ready = Some(input);
         Ok(())
     }
+}
+
+impl Machine for Fragile {
+    type Output = Item;
 
     fn pop(&mut self) -> Option<Item> {
         if self.in_pop && self.ready.is_some() {
@@ -139,7 +141,7 @@ fn a_machine_is_not_called_again() {
 fn a_stage_whose_id_generator_panicked_is_not_called_again() {
     let thinking = r#"{"type":"THINKING_START"}"#;
     let (source, remote) = gives([GOOD, thinking, GOOD]);
-    check(source.compat_with(Compat::new().with_ids(|| -> String { panic!("no id") })), &remote);
+    check(source.upgrade_with(Upgrader::new().with_ids(|| -> String { panic!("no id") })), &remote);
 }
 
 #[cfg(all(feature = "sse", feature = "json-lines"))]
