@@ -513,7 +513,6 @@ fn disturb(place: Place, events_drive: bool, drops: bool) -> usize {
     let at_end = OnDrop(at(&[Place::SourceDrop, Place::SourceDropAfterError]));
     let (mut count, fails, wakes) = (0, place == Place::SourceDropAfterError, place != Place::News);
     let source = stream::poll_fn(move |cx| {
-        let _ = &at_end;
         count += 1;
         match count {
             // So that both halves wait at first.
@@ -530,7 +529,11 @@ fn disturb(place: Place, events_drive: bool, drops: bool) -> usize {
             _ => Poll::Ready(None),
         }
     });
-    let (events, snapshots) = source.assemble().split();
+    // With the whole of the stream, which the halves drop.
+    let updates = source.assemble().inspect(move |_| {
+        let _ = &at_end;
+    });
+    let (events, snapshots) = split(updates);
     let (events, snapshots) = (events.map(|_| ()).boxed(), snapshots.every().map(|_| ()).boxed());
     let (mut half, mut other) = if events_drive { (events, snapshots) } else { (snapshots, events) };
 
