@@ -424,5 +424,5 @@ fn p4_a_typed_event_is_judged_as_its_json_is() {
         assert_eq!(pushed(event), expected);
     }
     // Each for one of: its timestamp, its nesting, a null, a count.
-    assert_eq!(refused, 26);
+    assert_eq!(refused, 23);
 }
