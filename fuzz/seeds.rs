@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::{fs, io};
 
-use ag_ui_stream::record::{RecordStreamExt};
+use ag_ui_stream::Event;
 use ag_ui_stream::codec::Format;
-use ag_ui_stream::{Event, EventStreamExt};
+use ag_ui_stream::record::RecordStreamExt;
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
 use serde_json::Value;

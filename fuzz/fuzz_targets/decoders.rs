@@ -6,10 +6,10 @@
 use std::convert::Infallible;
 use std::iter;
 
-use ag_ui_stream::record::{RecordStreamExt};
+use ag_ui_stream::agent::AgentError;
 use ag_ui_stream::codec::{Decoder, Format};
-use ag_ui_stream::record::Timing;
-use ag_ui_stream::{AgentError, ByteStreamExt, Error, Limits, Raw, RawItem};
+use ag_ui_stream::record::{RecordStreamExt, Timing};
+use ag_ui_stream::{Error, Limits, Raw, RawItem};
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
 use libfuzzer_sys::fuzz_target;

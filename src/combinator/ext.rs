@@ -636,12 +636,12 @@ pub trait EventStreamExt: Stream {
         giving::<Update, <Self::Item as ItemInput>::Error, _>(Assemble::new(self, machine))
     }
 
-    /// A stage of your own: items or events in, what a [`Machine`] makes of them out.
+    /// A stage of your own: items or events in, what a [`Machine`](machine::Machine) makes of them out.
     ///
     /// For each item, in order: what the machine gives for it.
     ///
     /// # Ending
-    /// With the source, if [`Machine::finish`] allows.
+    /// With the source, if [`Machine::finish`](machine::Machine::finish) allows.
     ///
     /// # Errors
     /// Those of the source; those of the machine.

@@ -53,7 +53,7 @@ pub enum IdChecks {
     /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
     #[default]
     Warn,
-    /// A [`Violation`], as the draft after 1.0 has it.
+    /// A [`Violation`](crate::error::Violation), as the draft after 1.0 has it.
     Reject,
 }
 
