@@ -270,7 +270,48 @@ pub const DIFFERENCES: &[Difference] = &[
 {"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1,"__proto__":2}]}
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
+    Difference {
+        rule: Rule::C8,
+        name: "an explicit event for what chunks hold is fatal at once, whatever its tag",
+        aspects: ALL,
+        how: When(is_mixed_at_once),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x","subagentRunId":"s"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::S9,
+        name: "text does not stream into a result that shares its id with a call's message",
+        aspects: &[Messages],
+        how: When(streams_beside_a_result),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"done"}
+{"type":"TOOL_CALL_START","toolCallId":"m","toolCallName":"f"}
+{"type":"TOOL_CALL_END","toolCallId":"m"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"x"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
 ];
+
+/// Whether ours rejects an explicit event at which it had closed the chunk stream itself.
+fn is_mixed_at_once(case: &Case) -> bool {
+    let Some(error) = case.ours.error.as_deref().filter(|_| case.rejects(Rule::S2)) else { return false };
+    let event = error.split_once("(event ").and_then(|(_, rest)| rest.split_once(')')).map(|(event, _)| event);
+    event.is_some_and(|event| error.contains(&format!("closed at event {event},")) || error.contains(&format!("closed at event {event})")))
+}
+
+/// Whether a result and a message with calls share the id under which text streams.
+fn streams_beside_a_result(case: &Case) -> bool {
+    let messages = &case.ours.messages;
+    messages.iter().filter(|message| message["role"] == "tool").any(|result| {
+        let calls = |message: &Value| message["toolCalls"].is_array() && message["id"] == result["id"];
+        let streams = |event: &Value| event["type"] == "TEXT_MESSAGE_START" && event["messageId"] == result["id"];
+        messages.iter().any(calls) && case.ours.events.iter().any(streams)
+    })
+}
 
 /// Whether ours rejects another owner's part of a message that a tagged call made.
 fn is_of_another_owner(case: &Case) -> bool {
