@@ -65,7 +65,9 @@ pub const DIFFERENCES: &[Difference] = &[
         aspects: &[Events],
         how: Spelled(|event| {
             let Some(input) = event.get_mut("input").and_then(Value::as_object_mut) else { return };
-            input.retain(|key, value| !(["tools", "context"].contains(&key.as_str()) && *value == serde_json::json!([])));
+            input.retain(|key, value| {
+                !(["tools", "context"].contains(&key.as_str()) && *value == serde_json::json!([]))
+            });
         }),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"threadId":"t","runId":"r","messages":[]}}
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
@@ -281,10 +283,10 @@ pub const DIFFERENCES: &[Difference] = &[
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
     Difference {
-        rule: Rule::S9,
-        name: "text does not stream into a result that shares its id with a call's message",
+        rule: Rule::A12,
+        name: "text streams into the message that a call made, where another shares its id",
         aspects: &[Messages],
-        how: When(streams_beside_a_result),
+        how: When(shares_its_id),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
 {"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"done"}
 {"type":"TOOL_CALL_START","toolCallId":"m","toolCallName":"f"}
@@ -294,22 +296,70 @@ pub const DIFFERENCES: &[Difference] = &[
 {"type":"TEXT_MESSAGE_END","messageId":"m"}
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
+    Difference {
+        rule: Rule::A6,
+        name: "a state never contains itself",
+        aspects: ALL,
+        how: When(|case| case.theirs.error.as_ref().is_some_and(|error| error.contains("circular structure"))),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"STATE_DELTA","delta":[{"op":"move","from":"","path":"/a"}]}
+{"type":"STATE_DELTA","delta":[]}
+{"type":"CUSTOM","name":"c","value":1}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::O3,
+        name: "a result does not take over the message that has its id",
+        aspects: ALL,
+        how: When(is_taken_over),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"done","subagentRunId":"s"}
+{"type":"TEXT_MESSAGE_END","messageId":"m","subagentRunId":"s"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E10,
+        name: "a number beyond a double is null",
+        aspects: &[Messages, State],
+        how: When(|case| case.warns(Rule::E10)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"STATE_SNAPSHOT","snapshot":{"n":9e9999}}
+{"type":"STATE_DELTA","delta":[{"op":"test","path":"/n","value":null},{"op":"add","path":"/ok","value":true}]}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
 ];
+
+/// Whether a result has the id of a message of text, and the two sides disagree whose that is.
+fn is_taken_over(case: &Case) -> bool {
+    let events = &case.ours.events;
+    let results = events.iter().filter(|event| event["type"] == "TOOL_CALL_RESULT");
+    let streams =
+        |id: &Value| events.iter().any(|event| event["type"] == "TEXT_MESSAGE_START" && event["messageId"] == *id);
+    let theirs_disagrees = case.theirs.error.as_ref().is_some_and(|error| error.contains("does not match the message"));
+    results.map(|result| &result["messageId"]).any(streams) && (theirs_disagrees || case.rejects(Rule::O2))
+}
 
 /// Whether ours rejects an explicit event at which it had closed the chunk stream itself.
 fn is_mixed_at_once(case: &Case) -> bool {
     let Some(error) = case.ours.error.as_deref().filter(|_| case.rejects(Rule::S2)) else { return false };
     let event = error.split_once("(event ").and_then(|(_, rest)| rest.split_once(')')).map(|(event, _)| event);
-    event.is_some_and(|event| error.contains(&format!("closed at event {event},")) || error.contains(&format!("closed at event {event})")))
+    event.is_some_and(|event| {
+        error.contains(&format!("closed at event {event},")) || error.contains(&format!("closed at event {event})"))
+    })
 }
 
-/// Whether a result and a message with calls share the id under which text streams.
-fn streams_beside_a_result(case: &Case) -> bool {
+/// Whether another message shares the id of one with calls that text or a value goes to.
+fn shares_its_id(case: &Case) -> bool {
     let messages = &case.ours.messages;
-    messages.iter().filter(|message| message["role"] == "tool").any(|result| {
-        let calls = |message: &Value| message["toolCalls"].is_array() && message["id"] == result["id"];
-        let streams = |event: &Value| event["type"] == "TEXT_MESSAGE_START" && event["messageId"] == result["id"];
-        messages.iter().any(calls) && case.ours.events.iter().any(streams)
+    messages.iter().filter(|message| message["toolCalls"].is_array()).any(|message| {
+        let goes_there = |event: &Value| match event["type"].as_str() {
+            Some("TEXT_MESSAGE_START" | "TEXT_MESSAGE_CONTENT") => event["messageId"] == message["id"],
+            Some("REASONING_ENCRYPTED_VALUE") => event["entityId"] == message["id"],
+            _ => false,
+        };
+        messages.iter().filter(|other| other["id"] == message["id"]).count() > 1
+            && case.ours.events.iter().any(goes_there)
     })
 }
 

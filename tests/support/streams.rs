@@ -67,10 +67,9 @@ impl Kind {
         match self {
             Kind::Text => ("messageId", ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]),
             Kind::Call => ("toolCallId", ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"]),
-            Kind::Thought => (
-                "messageId",
-                ["REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"],
-            ),
+            Kind::Thought => {
+                ("messageId", ["REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"])
+            }
             // Nothing extends a span.
             Kind::Span => ("messageId", ["REASONING_START", "CUSTOM", "REASONING_END"]),
         }
@@ -173,7 +172,8 @@ impl Writer {
             event["subagentRunId"] = json!(owner);
         }
         if self.random.one_in(8) {
-            event["metadata"] = self.random.choose(json!([{"k": 1}, {"k": null, "j": {"a": [1]}}, {}, {"j": {"b": 2}}]));
+            event["metadata"] =
+                self.random.choose(json!([{"k": 1}, {"k": null, "j": {"a": [1]}}, {}, {"j": {"b": 2}}]));
         }
         self.events.push(event);
     }
@@ -333,13 +333,18 @@ impl Writer {
         let message = self.random.pick(&["a", "result", "result 2", "plan"]);
         let content = self.random.choose(json!(["", "done", [{"type": "text", "text": "done"}]]));
         let owner = self.owner(call);
-        self.push(json!({"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": call, "content": content}), owner);
+        self.push(
+            json!({"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": call, "content": content}),
+            owner,
+        );
     }
 
     fn patch(&mut self) -> Value {
         (0..self.random.below(3))
             .map(|_| {
-                let path = |random: &mut Random| random.pick(&["/n", "/list", "/list/0", "/list/-", "/list/5", "/o/x", "/o", "", "/m~1~0"]);
+                let path = |random: &mut Random| {
+                    random.pick(&["/n", "/list", "/list/0", "/list/-", "/list/5", "/o/x", "/o", "", "/m~1~0"])
+                };
                 let op = self.random.pick(&["add", "add", "replace", "remove", "test", "move", "copy"]);
                 let mut operation = json!({"op": op, "path": path(&mut self.random)});
                 match op {
@@ -454,7 +459,8 @@ fn mutate(random: &mut Random, events: &mut Vec<Value>) {
         }
         3 => events.truncate(index),
         4 => {
-            let keys = ["unknown", "__proto__", "constructor", "subagentRunId", "timestamp", "role", "name", "metadata"];
+            let keys =
+                ["unknown", "__proto__", "constructor", "subagentRunId", "timestamp", "role", "name", "metadata"];
             let key = random.pick(&keys);
             let value = random.choose(json!([1, "s", null, {}, -1.5, 1.7e12, "assistant"]));
             object(random, &mut events[index]).insert(key.to_owned(), value);
@@ -468,7 +474,21 @@ fn mutate(random: &mut Random, events: &mut Vec<Value>) {
         _ => {
             let target = object(random, &mut events[index]);
             if let Some(key) = nth_key(random, target) {
-                let value = random.choose(json!([null, 1, "", "future", [], {}, true, 1.5, "<huge>", "<high>", "a", "s", "user"]));
+                let value = random.choose(json!([
+                    null,
+                    1,
+                    "",
+                    "future",
+                    [],
+                    {},
+                    true,
+                    1.5,
+                    "<huge>",
+                    "<high>",
+                    "a",
+                    "s",
+                    "user"
+                ]));
                 target.insert(key, value);
             }
         }
