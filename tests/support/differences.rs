@@ -272,7 +272,96 @@ pub const DIFFERENCES: &[Difference] = &[
 {"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1,"__proto__":2}]}
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
+    Difference {
+        rule: Rule::C8,
+        name: "an explicit event for what chunks hold is fatal at once, whatever its tag",
+        aspects: ALL,
+        how: When(is_mixed_at_once),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x","subagentRunId":"s"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A12,
+        name: "text streams into the message that a call made, where another shares its id",
+        aspects: &[Messages],
+        how: When(shares_its_id),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"done"}
+{"type":"TOOL_CALL_START","toolCallId":"m","toolCallName":"f"}
+{"type":"TOOL_CALL_END","toolCallId":"m"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"x"}
+{"type":"TEXT_MESSAGE_END","messageId":"m"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A6,
+        name: "a state never contains itself",
+        aspects: ALL,
+        how: When(|case| case.theirs.error.as_ref().is_some_and(|error| error.contains("circular structure"))),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"STATE_DELTA","delta":[{"op":"move","from":"","path":"/a"}]}
+{"type":"STATE_DELTA","delta":[]}
+{"type":"CUSTOM","name":"c","value":1}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::O3,
+        name: "a result does not take over the message that has its id",
+        aspects: ALL,
+        how: When(is_taken_over),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_START","messageId":"m"}
+{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"done","subagentRunId":"s"}
+{"type":"TEXT_MESSAGE_END","messageId":"m","subagentRunId":"s"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::E10,
+        name: "a number beyond a double is null",
+        aspects: &[Messages, State],
+        how: When(|case| case.warns(Rule::E10)),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"STATE_SNAPSHOT","snapshot":{"n":9e9999}}
+{"type":"STATE_DELTA","delta":[{"op":"test","path":"/n","value":null},{"op":"add","path":"/ok","value":true}]}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
 ];
+
+/// Whether a result has the id of a message of text, and the two sides disagree whose that is.
+fn is_taken_over(case: &Case) -> bool {
+    let events = &case.ours.events;
+    let results = events.iter().filter(|event| event["type"] == "TOOL_CALL_RESULT");
+    let streams =
+        |id: &Value| events.iter().any(|event| event["type"] == "TEXT_MESSAGE_START" && event["messageId"] == *id);
+    let theirs_disagrees = case.theirs.error.as_ref().is_some_and(|error| error.contains("does not match the message"));
+    results.map(|result| &result["messageId"]).any(streams) && (theirs_disagrees || case.rejects(Rule::O2))
+}
+
+/// Whether ours rejects an explicit event at which it had closed the chunk stream itself.
+fn is_mixed_at_once(case: &Case) -> bool {
+    let Some(error) = case.ours.error.as_deref().filter(|_| case.rejects(Rule::S2)) else { return false };
+    let event = error.split_once("(event ").and_then(|(_, rest)| rest.split_once(')')).map(|(event, _)| event);
+    event.is_some_and(|event| {
+        error.contains(&format!("closed at event {event},")) || error.contains(&format!("closed at event {event})"))
+    })
+}
+
+/// Whether another message shares the id of one with calls that text or a value goes to.
+fn shares_its_id(case: &Case) -> bool {
+    let messages = &case.ours.messages;
+    messages.iter().filter(|message| message["toolCalls"].is_array()).any(|message| {
+        let goes_there = |event: &Value| match event["type"].as_str() {
+            Some("TEXT_MESSAGE_START" | "TEXT_MESSAGE_CONTENT") => event["messageId"] == message["id"],
+            Some("REASONING_ENCRYPTED_VALUE") => event["entityId"] == message["id"],
+            _ => false,
+        };
+        messages.iter().filter(|other| other["id"] == message["id"]).count() > 1
+            && case.ours.events.iter().any(goes_there)
+    })
+}
 
 /// Whether ours rejects another owner's part of a message that a tagged call made.
 fn is_of_another_owner(case: &Case) -> bool {
