@@ -154,6 +154,17 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rule: Rule::A6,
+        name: "a state never contains itself",
+        aspects: ALL,
+        how: When(|case| case.theirs.error.as_ref().is_some_and(|error| error.contains("circular structure"))),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"STATE_DELTA","delta":[{"op":"move","from":"","path":"/a"}]}
+{"type":"STATE_DELTA","delta":[]}
+{"type":"CUSTOM","name":"c","value":1}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
+        rule: Rule::A6,
         name: "a patch that cannot apply leaves the state",
         aspects: &[State],
         how: When(|case| case.warns(Rule::A6)),
@@ -297,17 +308,6 @@ pub const DIFFERENCES: &[Difference] = &[
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
     Difference {
-        rule: Rule::A6,
-        name: "a state never contains itself",
-        aspects: ALL,
-        how: When(|case| case.theirs.error.as_ref().is_some_and(|error| error.contains("circular structure"))),
-        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
-{"type":"STATE_DELTA","delta":[{"op":"move","from":"","path":"/a"}]}
-{"type":"STATE_DELTA","delta":[]}
-{"type":"CUSTOM","name":"c","value":1}
-{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
-    },
-    Difference {
         rule: Rule::O3,
         name: "a result does not take over the message that has its id",
         aspects: ALL,
@@ -325,7 +325,7 @@ pub const DIFFERENCES: &[Difference] = &[
         how: When(|case| case.warns(Rule::E10)),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
 {"type":"STATE_SNAPSHOT","snapshot":{"n":9e9999}}
-{"type":"STATE_DELTA","delta":[{"op":"test","path":"/n","value":null},{"op":"add","path":"/ok","value":true}]}
+{"type":"STATE_DELTA","delta":[{"op":"test","path":"/n","value":9e9999},{"op":"add","path":"/ok","value":true}]}
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
 ];
