@@ -665,25 +665,31 @@ async fn a_transport_that_fails_is_told_from_a_rule_that_is_broken() {
 
 #[tokio::test]
 async fn a_limit_says_whose_it_is_and_the_pipeline_has_that_of_its_agent() {
-    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    let body = |levels: usize| {
-        let custom = format!("data: {{\"type\":\"CUSTOM\",\"name\":\"deep\",\"value\":{}}}\n\n", deep(levels));
+    let body = |value: String| {
+        let custom = format!("data: {{\"type\":\"CUSTOM\",\"name\":\"large\",\"value\":{value}}}\n\n");
         format!("{SSE}{STARTED}{custom}{FINISHED}")
     };
-    let limits = |max_depth| HttpOptions::new().limits(Limits { max_depth, ..Limits::default() });
+    const MORE: usize = Limits::DEFAULT_MAX_EVENT_BYTES + 1000;
+    let large = || body(format!("\"{}\"", "x".repeat(Limits::DEFAULT_MAX_EVENT_BYTES)));
+    let limits = |limits| HttpOptions::new().limits(limits);
+    let more = || limits(Limits { max_event_bytes: MORE, ..Limits::default() });
     // More than the default.
-    let events = agent(&says(body(600)).await, limits(700)).events(input()).await.unwrap();
+    let events = agent(&says(large()).await, more()).events(input()).await.unwrap();
     assert_eq!(events.try_collect::<Vec<_>>().await.unwrap().len(), 3);
-    let boxed: Box<dyn Agent> = Box::new(Arc::new(agent(&says(body(600)).await, limits(700))));
+    let boxed: Box<dyn Agent> = Box::new(Arc::new(agent(&says(large()).await, more())));
     assert_eq!(boxed.events(input()).await.unwrap().try_collect::<Vec<_>>().await.unwrap().len(), 3);
     // And less.
-    let error = agent(&says(body(9)).await, limits(8)).events(input()).await.unwrap().try_collect::<Vec<_>>().await;
+    let deep = body(format!("{}{}", "[".repeat(9), "]".repeat(9)));
+    let less = limits(Limits { max_depth: 8, ..Limits::default() });
+    let error = agent(&says(deep).await, less).events(input()).await.unwrap().try_collect::<Vec<_>>().await;
     let error = error.unwrap_err().to_string();
     assert_eq!(error, "event 1 is nested deeper than 8 levels, the `max_depth` of the pipeline");
     // A pipeline of one's own keeps to its own.
-    let events = agent(&says(body(600)).await, limits(700)).start(input()).await.unwrap();
+    let events = agent(&says(large()).await, more()).start(input()).await.unwrap();
     match events.events().try_collect::<Vec<_>>().await.unwrap_err() {
-        Error::LimitExceeded(error) => assert_eq!((error.stage, error.max), (LimitStage::Pipeline, 512)),
+        Error::LimitExceeded(error) => {
+            assert_eq!((error.stage, error.max), (LimitStage::Pipeline, Limits::DEFAULT_MAX_EVENT_BYTES))
+        }
         other => panic!("{other:?}"),
     }
 }

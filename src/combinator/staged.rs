@@ -5,11 +5,12 @@
 //! futures that poll it: a `next()` that is dropped loses nothing.
 //!
 //! ```text
-//!                       push fails, the source's end
-//!   source: Some ───────────────────────────────────────► source: None, failure: Some or None
-//!        │                                                      │ popped empty, failure given
-//!        └──────────── the source's error, given at once ───────┴──────────► ended
-//!                       a panic: truncated at the next poll
+//!            the source ends                         popped empty
+//!   Open ──────────────────────► Draining ───────────────────────────┐
+//!    │ │ push or finish fails                popped empty, fault given ▼
+//!    │ └───────────────────────► Failing ──────────────────────────► Ended
+//!    └── the source's error, given at once; a panic: truncated at the ▲
+//!        next poll
 //! ```
 
 use core::fmt;
@@ -32,12 +33,23 @@ pin_project! {
     /// A source and the machine that it feeds.
     pub(crate) struct Staged<S, M> {
         #[pin]
-        source: Option<S>,
+        state: State<S>,
         machine: M,
-        failure: Option<Error>,
         doing: Doing,
         given: u64,
-        ended: bool,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<S> {
+        // The source is polled where the machine has nothing ready.
+        Open { #[pin] source: S },
+        // The machine gives what it has, then this.
+        Failing { fault: Error },
+        // The machine gives what it has.
+        Draining,
+        Ended,
     }
 }
 
@@ -51,23 +63,35 @@ enum Doing {
 
 impl<S, M> Staged<S, M> {
     pub(crate) fn new(source: S, machine: M) -> Self {
-        Self { source: Some(source), machine, failure: None, doing: Doing::Nothing, given: 0, ended: false }
+        Self { state: State::Open { source }, machine, doing: Doing::Nothing, given: 0 }
     }
 
     pub(crate) fn get_ref(&self) -> Option<&S> {
-        self.source.as_ref()
+        match &self.state {
+            State::Open { source } => Some(source),
+            State::Failing { .. } | State::Draining | State::Ended => None,
+        }
     }
 
     pub(crate) fn get_mut(&mut self) -> Option<&mut S> {
-        self.source.as_mut()
+        match &mut self.state {
+            State::Open { source } => Some(source),
+            State::Failing { .. } | State::Draining | State::Ended => None,
+        }
     }
 
     pub(crate) fn get_pin_mut(self: Pin<&mut Self>) -> Option<Pin<&mut S>> {
-        self.project().source.as_pin_mut()
+        match self.project().state.project() {
+            StateProjection::Open { source } => Some(source),
+            _ => None,
+        }
     }
 
     pub(crate) fn into_inner(self) -> Option<S> {
-        self.source
+        match self.state {
+            State::Open { source } => Some(source),
+            State::Failing { .. } | State::Draining | State::Ended => None,
+        }
     }
 
     pub(crate) fn machine(&self) -> &M {
@@ -75,7 +99,7 @@ impl<S, M> Staged<S, M> {
     }
 
     pub(crate) fn is_terminated(&self) -> bool {
-        self.ended
+        matches!(self.state, State::Ended)
     }
 
     /// The next output; `into_result` takes an item of the source apart.
@@ -104,7 +128,7 @@ impl<S, M> Staged<S, M> {
         S: Stream,
         M: Push<I>,
     {
-        if self.ended {
+        if self.is_terminated() {
             return Poll::Ready(None);
         }
         if self.doing != Doing::Nothing {
@@ -123,12 +147,11 @@ impl<S, M> Staged<S, M> {
         M: Machine,
     {
         let mut this = self.project();
-        this.source.set(None);
+        this.state.set(State::Ended);
         if core::mem::replace(this.doing, Doing::Machine) == Doing::Source {
             this.machine.cut(Cut::Truncated);
         }
         *this.doing = Doing::Nothing;
-        *this.ended = true;
         Truncated::new(*this.given, None, TruncatedBy::Panic).into()
     }
 
@@ -151,15 +174,18 @@ impl<S, M> Staged<S, M> {
                     return Poll::Ready(Some(Ok(output)));
                 }
             }
-            let failure = this.failure.take().or_else(|| this.machine.fault());
+            let fault = this.machine.fault();
             *this.doing = Doing::Source;
-            if let Some(failure) = failure {
-                this.source.set(None);
-                *this.ended = true;
-                return Poll::Ready(Some(Err(failure.with_source())));
+            let fault = match (this.state.as_mut().project(), fault) {
+                (StateProjection::Failing { fault }, _) => Some(fault.clone()),
+                (_, fault) => fault,
+            };
+            if let Some(fault) = fault {
+                this.state.set(State::Ended);
+                return Poll::Ready(Some(Err(fault.with_source())));
             }
-            let Some(source) = this.source.as_mut().as_pin_mut() else {
-                *this.ended = true;
+            let StateProjection::Open { source } = this.state.as_mut().project() else {
+                this.state.set(State::Ended);
                 return Poll::Ready(None);
             };
             if swallowed == MAX_SWALLOWED {
@@ -171,22 +197,23 @@ impl<S, M> Staged<S, M> {
             match item {
                 Some(Ok(input)) => {
                     swallowed += 1;
-                    if let Err(failure) = this.machine.push(input) {
-                        *this.failure = Some(failure);
-                        this.source.set(None);
+                    if let Err(fault) = this.machine.push(input) {
+                        this.state.set(State::Failing { fault });
                     }
                 }
                 // Nothing comes before it: the machine was popped empty before the source was
                 // polled.
                 Some(Err(error)) => {
                     this.machine.cut(cut_by(&error));
-                    this.source.set(None);
-                    *this.ended = true;
+                    this.state.set(State::Ended);
                     return Poll::Ready(Some(Err(error)));
                 }
                 None => {
-                    *this.failure = this.machine.finish().err();
-                    this.source.set(None);
+                    let finished = this.machine.finish();
+                    this.state.set(match finished {
+                        Ok(()) => State::Draining,
+                        Err(fault) => State::Failing { fault },
+                    });
                 }
             }
         }
@@ -198,14 +225,16 @@ impl<S, M> Staged<S, M> {
     where
         M: Machine,
     {
-        if self.ended {
-            return (0, Some(0));
-        }
+        let fault = match self.state {
+            State::Ended => return (0, Some(0)),
+            State::Failing { .. } => 1,
+            State::Open { .. } | State::Draining => 0,
+        };
         if self.doing != Doing::Nothing {
             // The error that tells of a panic.
             return (1, Some(1));
         }
-        (self.machine.ready().saturating_add(usize::from(self.failure.is_some())), None)
+        (self.machine.ready().saturating_add(fault), None)
     }
 }
 
@@ -220,11 +249,17 @@ impl<S, M: fmt::Debug> Staged<S, M> {
     /// The same for every combinator, and nothing is asked of the source: a boxed one cannot be
     /// shown.
     pub(crate) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(name)
-            .field("machine", &self.machine)
-            .field("failure", &self.failure)
-            .field("is_source_open", &self.source.is_some())
-            .field("is_terminated", &self.ended)
-            .finish_non_exhaustive()
+        let (state, fault) = match &self.state {
+            State::Open { .. } => ("open", None),
+            State::Failing { fault } => ("failing", Some(fault)),
+            State::Draining => ("draining", None),
+            State::Ended => ("ended", None),
+        };
+        let mut shown = f.debug_struct(name);
+        shown.field("state", &format_args!("{state}"));
+        if let Some(fault) = fault {
+            shown.field("fault", &format_args!("{fault}"));
+        }
+        shown.field("machine", &self.machine).finish_non_exhaustive()
     }
 }

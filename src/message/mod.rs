@@ -263,7 +263,7 @@ impl FunctionCall {
     ///
     /// # Examples
     /// ```
-    /// use ag_ui_stream::machine::Pipeline;
+    /// use ag_ui_stream::machine::{Pipeline, Push};
     /// use serde_json::json;
     ///
     /// let mut pipeline = Pipeline::new();
