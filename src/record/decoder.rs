@@ -80,7 +80,7 @@ impl RecordingDecoder {
     }
 
     /// The same for server-sent events that are read as
-    /// [`SseDecoder::with_repairs`] says: a frame that it skips is a warning, in its place. To be called
+    /// [`SseDecoder::with_repairs`](crate::codec::SseDecoder::with_repairs) says: a frame that it skips is a warning, in its place. To be called
     /// before the first byte.
     #[must_use]
     pub fn with_repairs(mut self, repairs: impl Into<Repairs>) -> Self {
