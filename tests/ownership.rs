@@ -595,6 +595,36 @@ fn a5_a_snapshot_takes_an_activity_over_unless_it_says_not_to() {
     assert_eq!(owner_of_activity([named, kept(B, json!(false))]), A.name);
 }
 
+#[test]
+fn a5_a_snapshot_that_leaves_another_message_alone_makes_no_activity_to_own() {
+    let gently = |owner: &str| with(by(owner, activity_snapshot("m")), json!({"replace": false}));
+    for other in [vec![text_start("m"), text_end("m")], vec![thought_start("m"), thought_end("m")]] {
+        let events = other.iter().cloned().chain([gently("a"), by("b", activity_delta("m"))]);
+        accepts_in_run(events);
+        // One that takes its place is an activity, and owned.
+        let events =
+            other.iter().cloned().chain([by("a", activity_snapshot("m")), gently("b"), by("b", activity_delta("m"))]);
+        assert_eq!(violation_in_run(events).rule, Rule::O6);
+    }
+    assert_eq!(violation_in_run([gently("a"), by("b", activity_delta("m"))]).rule, Rule::O6);
+    // A span makes no message.
+    let events = [reasoning_start("m"), gently("a"), by("b", activity_delta("m"))];
+    assert_eq!(violation_in_run(events).rule, Rule::O6);
+}
+
+#[test]
+fn o6_an_owner_is_judged_by_what_the_run_said_and_a_value_goes_to_what_is_held() {
+    // The text is an activity by then; its owner counts all the same (O3), and the value finds the
+    // reasoning message of its id, which is held (A7).
+    let events = |tag| {
+        let mut events = vec![by("b", text_start("x")), text_end("x"), by("c", thought_start("x")), thought_end("x")];
+        events.extend([activity_snapshot("x"), by(tag, encrypted_value("message", "x"))]);
+        events
+    };
+    accepts_in_run(events("b"));
+    assert_eq!(violation_in_run(events("c")).rule, Rule::O6);
+}
+
 // O7
 
 fn every_role(id: &str) -> Vec<(Value, SubjectKind)> {

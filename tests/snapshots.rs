@@ -377,3 +377,83 @@ fn messages_that_take_turns_under_any_reader() {
         check(snapshot, model, order);
     }
 }
+
+#[test]
+fn an_update_says_what_its_event_did_to_which_item() {
+    let events = [
+        run_started(),
+        text_start("m"),
+        delta("m", "x"),
+        delta("m", ""),
+        text_end("m"),
+        by("s", call_start("c")),
+        args("c", "{}"),
+        encrypted_value("tool-call", "c"),
+        call_end("c"),
+        result("t", "c", json!("1")),
+        thought_start("r"),
+        encrypted_value("message", "r"),
+        thought_end("r"),
+        activity("v", json!({})),
+        activity("v", json!({})),
+        state(json!(1)),
+        state_patch(json!([])),
+        step_started("p"),
+        step_finished("p"),
+        messages_snapshot(json!([])),
+        custom(),
+        run_error(),
+    ];
+    let assembled = assemble(&events);
+    let told = |at: usize| {
+        let effect = assembled.at(at as u64).effect()?;
+        Some(format!("{:?} {} {:?}", effect.action, effect.kind, effect.id))
+    };
+    let expected = [
+        "Opened run \"r\"",
+        "Opened text message \"m\"",
+        "Extended text message \"m\"",
+        "",
+        "Closed text message \"m\"",
+        "Opened tool call \"c\"",
+        "Extended tool call \"c\"",
+        "Set tool call \"c\"",
+        "Closed tool call \"c\"",
+        "Set tool call \"c\"",
+        "Opened reasoning message \"r\"",
+        "Set reasoning message \"r\"",
+        "Closed reasoning message \"r\"",
+        "Set activity \"v\"",
+        "",
+        "Set state \"\"",
+        "",
+        "Opened step \"p\"",
+        "Closed step \"p\"",
+        "",
+        "",
+        "Closed run \"r\"",
+    ];
+    for (at, expected) in expected.into_iter().enumerate() {
+        assert_eq!(told(at).unwrap_or_default(), expected, "{}", events[at]);
+    }
+    for at in [5, 6, 7, 8, 9] {
+        assert_eq!(assembled.at(at).tool_call().unwrap().id.as_str(), "c");
+    }
+    assert_eq!(assembled.at(6).tool_call().unwrap().function.arguments, "{}");
+    assert!(assembled.at(4).tool_call().is_none());
+}
+
+#[test]
+fn debug_is_short_and_alternate_debug_is_whole() {
+    let long = "long ".repeat(500);
+    let mut events: Vec<Value> = text("m", &long).into();
+    events.push(state(json!({"a": long})));
+    let assembled = assemble_run(events);
+    for at in 0..5 {
+        let update = assembled.at(at);
+        let short = format!("{update:?}");
+        assert!(short.len() < 300 && short.contains("Snapshot"), "{short}");
+        assert!(format!("{update:#?}").len() > short.len());
+    }
+    assert!(format!("{:#?}", assembled.snapshot).contains(&long));
+}

@@ -124,9 +124,12 @@ fn owner(run: Run<'_>, table: SubjectKind, id: &str) -> Option<Option<String>> {
                 owner.get_or_insert(tag);
             }
             ("ACTIVITY_SNAPSHOT", SubjectKind::Activity) if is("messageId") => {
+                let before = run.until(at);
+                let text = || self::owner(before, SubjectKind::TextMessage, id).is_some();
+                let other = || text() || before.events.iter().any(|event| names_thought(event, id));
                 if event.get("replace") != Some(&json!(false)) {
                     owner = Some(tag);
-                } else {
+                } else if owner.is_some() || !other() {
                     owner.get_or_insert(tag);
                 }
             }

@@ -373,6 +373,8 @@ pub enum SubjectKind {
     Step,
     /// An invocation of a subagent.
     Subagent,
+    /// The shared state.
+    State,
     /// A run.
     Run,
     /// A thread.
@@ -391,6 +393,7 @@ impl fmt::Display for SubjectKind {
             SubjectKind::Activity => "activity",
             SubjectKind::Step => "step",
             SubjectKind::Subagent => "subagent",
+            SubjectKind::State => "state",
             SubjectKind::Run => "run",
             SubjectKind::Thread => "thread",
             SubjectKind::Interrupt => "interrupt",

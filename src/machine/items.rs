@@ -150,8 +150,12 @@ impl Items {
                 agree(target, SubjectKind::Activity, e.subagent_run_id.as_ref(), Rule::O6, place)
             }
             Event::ActivitySnapshot(e) => {
-                // A5: `replace: false` leaves an activity that is there as it is, its owner too.
+                // A5: `replace: false` leaves what is there as it is: an activity with its owner, and
+                // another message, which is no activity then and has nothing to disagree with (O6).
                 let claim = if e.replace == Some(false) { Claim::IfUnclaimed } else { Claim::Outright };
+                if e.replace == Some(false) && self.is_other_than_activity(&e.message_id) {
+                    return Ok(());
+                }
                 self.activities.name(&e.message_id, e.subagent_run_id.as_ref(), claim, place.index);
                 Ok(())
             }
@@ -230,8 +234,17 @@ impl Items {
 
     /// Whether this is the id of a reasoning message or of an activity, which carry no calls.
     fn is_other_than_text(&self, id: &MessageId) -> bool {
+        self.is_thought(id) || self.activities.get(id).is_some()
+    }
+
+    /// Whether this run spoke of a message of this id that is no activity.
+    fn is_other_than_activity(&self, id: &MessageId) -> bool {
+        self.activities.get(id).is_none() && (self.messages.get(id).is_some() || self.is_thought(id))
+    }
+
+    fn is_thought(&self, id: &MessageId) -> bool {
         let thought = self.reasoning.get(id).map(|entry| entry.status.of(SubjectKind::ReasoningMessage));
-        thought.is_some_and(|status| status != Status::Never) || self.activities.get(id).is_some()
+        thought.is_some_and(|status| status != Status::Never)
     }
 
     fn start_step(&mut self, owner: Option<&SubagentRunId>, name: &str, place: Place) -> Result<(), Error> {

@@ -16,6 +16,7 @@ pub use crate::shared::{Array, Chunks, Document, Elements, Iter, List, Members, 
 use crate::warning::Warning;
 
 mod changed;
+mod effect;
 mod growing;
 mod next;
 pub(crate) mod run;
@@ -23,6 +24,7 @@ pub(crate) mod run;
 use growing::Growing;
 
 pub use changed::Changed;
+pub use effect::{Action, Effect};
 pub use run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 
 /// The conversation and the shared state at one moment. It never changes (rule A8).
@@ -233,13 +235,18 @@ impl PartialEq for Snapshot {
     }
 }
 
+/// How much there is of everything; with `{:#?}`, the messages, the state and the latest run.
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot")
-            .field("messages", &self.messages())
-            .field("state", self.state())
-            .field("run", &self.run())
-            .finish_non_exhaustive()
+        let is_long = f.alternate();
+        let mut debug = f.debug_struct("Snapshot");
+        if is_long {
+            debug.field("messages", &self.messages()).field("state", self.state()).field("run", &self.run());
+        } else {
+            debug.field("messages", &self.messages().len()).field("runs", &self.0.rest.runs.len());
+            debug.field("run", &self.run().map(|run| run.outcome.as_str()));
+        }
+        debug.finish_non_exhaustive()
     }
 }
 
@@ -350,7 +357,7 @@ impl fmt::Debug for MessagesIter<'_> {
 }
 
 /// One step of a stream: an event or a warning, and the conversation as it stands behind it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Update {
     pub(crate) item: Item,
     pub(crate) snapshot: Snapshot,
@@ -464,5 +471,22 @@ impl Update {
     #[must_use]
     pub fn is_change(&self) -> bool {
         self.change != Change::default()
+    }
+}
+
+/// What it is about; with `{:#?}`, the item and the snapshot.
+impl fmt::Debug for Update {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_long = f.alternate();
+        let mut debug = f.debug_struct("Update");
+        match (&self.item, self.effect()) {
+            (item, _) if is_long => debug.field("item", item),
+            (Item::Warning(warning), _) => debug.field("warning", &warning.rule),
+            (Item::Event(indexed), None) => debug.field("event", &indexed.event.event_type()),
+            (Item::Event(indexed), Some(effect)) => {
+                debug.field("event", &indexed.event.event_type()).field("effect", &effect)
+            }
+        };
+        debug.field("snapshot", &self.snapshot).finish()
     }
 }
