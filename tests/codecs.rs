@@ -565,5 +565,5 @@ fn combinators_are_send_unpin_and_debug_as_their_source_is() {
     check::<ToJson<Boxed>>();
     check::<Pieces<&[u8]>>();
     let text = format!("{:?}", stream::iter([Ok::<_, Broken>("")]).sse());
-    assert!(text.starts_with("Decode { machine: SseDecoder {"), "{text}");
+    assert!(text.starts_with("Decode { state: open, machine: SseDecoder {"), "{text}");
 }

@@ -315,7 +315,7 @@ impl Message {
     /// # Examples
     /// A conversation that was stored, given back to a pipeline:
     /// ```
-    /// use ag_ui_stream::machine::Pipeline;
+    /// use ag_ui_stream::machine::{Pipeline, Push};
     /// use ag_ui_stream::message::{Message, UserMessage};
     ///
     /// let before = Pipeline::builder().history([UserMessage::new("m", "Hello").into()]).build();
