@@ -13,3 +13,29 @@ pub(crate) fn excerpt(text: &str, max: usize) -> Cow<'_, str> {
     }
     format!("{}…", text.get(..end).unwrap_or_default()).into()
 }
+
+/// The same, with what would do something to a terminal or to a log escaped: control characters, line
+/// separators, and what changes the direction of writing. For text that is not quoted with `{:?}`.
+pub(crate) fn harmless(text: &str, max: usize) -> Cow<'_, str> {
+    let text = excerpt(text, max);
+    if !text.contains(is_harmful) {
+        return text;
+    }
+    let mut shown = String::with_capacity(text.len());
+    text.chars().for_each(|character| push_harmless(&mut shown, character));
+    shown.into()
+}
+
+/// Appends one character, escaped where that is needed.
+pub(crate) fn push_harmless(shown: &mut String, character: char) {
+    if is_harmful(character) {
+        shown.extend(character.escape_unicode());
+    } else {
+        shown.push(character);
+    }
+}
+
+fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

@@ -31,7 +31,7 @@ impl Warning {
     /// and type, of which 80 bytes at most are kept, and the place in it that the JSON pointer names.
     #[must_use]
     pub fn new(rule: Rule, event: u64, event_type: &str, path: impl Into<String>, message: impl Into<String>) -> Self {
-        let event_type = crate::excerpt::excerpt(event_type, 80).into_owned();
+        let event_type = crate::excerpt::harmless(event_type, 80).into_owned();
         Self { rule, event, event_type, path: path.into(), message: message.into() }
     }
 

@@ -196,7 +196,7 @@ impl Enforcer {
 
     /// Warns of everything that was removed from an event that came through.
     fn warn_of_removed(&mut self, place: Place, lone: Lone, next: &mut impl Sink) -> Result<(), Error> {
-        for removed in std::mem::take(&mut self.cx.removed) {
+        for removed in self.cx.take_removed() {
             // Halves at the ends of a delta may yet find their partner.
             if removed.rule == Rule::E11 && removed.path == "/delta" && !lone.inner {
                 continue;

@@ -10,7 +10,7 @@ use super::check::Flaws;
 use super::text::{Reader, smol_str};
 use crate::error::Malformed;
 use crate::event_type::EventType;
-use crate::excerpt::excerpt;
+use crate::excerpt::{excerpt, harmless, push_harmless};
 use crate::id::{Interner, InterruptId, MessageId, RunId, SubagentRunId, ThreadId, ToolCallId};
 use crate::json::node::{Node, Num};
 use crate::json::string::Str;
@@ -63,6 +63,8 @@ enum Segment {
 pub(crate) struct Context {
     path: Vec<Segment>,
     pub(crate) removed: Vec<Removed>,
+    /// How many warnings were one too many, and the rule of the first of them.
+    left_out: Option<(Rule, usize)>,
     pub(crate) interner: Interner,
 }
 
@@ -133,6 +135,7 @@ impl Context {
     pub(crate) fn reset(&mut self) {
         self.path.clear();
         self.removed.clear();
+        self.left_out = None;
     }
 
     pub(crate) fn path(&self) -> String {
@@ -140,9 +143,16 @@ impl Context {
     }
 
     /// The JSON pointer (RFC 6901) of this place, or of a member of it.
+    ///
+    /// Keys are the producer's: each is cut and made harmless, and so is the whole, for an event can
+    /// give rise to many paths.
     fn path_to(&self, member: Option<&str>) -> String {
         let mut path = String::new();
         for segment in &self.path {
+            if path.len() > MAX_PATH {
+                path.push_str("/…");
+                return path;
+            }
             path.push('/');
             match segment {
                 Segment::Key(key) => push_escaped(&mut path, key),
@@ -165,7 +175,22 @@ impl Context {
     }
 
     pub(crate) fn warn(&mut self, rule: Rule, path: String, message: String) {
-        self.removed.push(Removed { rule, path, message });
+        if self.removed.len() < MAX_WARNINGS {
+            self.removed.push(Removed { rule, path, message });
+        } else {
+            let (_, count) = self.left_out.get_or_insert((rule, 0));
+            *count += 1;
+        }
+    }
+
+    /// What was removed, and how many more warnings there would have been.
+    pub(crate) fn take_removed(&mut self) -> Vec<Removed> {
+        let mut removed = core::mem::take(&mut self.removed);
+        if let Some((rule, count)) = self.left_out.take() {
+            let message = format!("{count} more warnings about this event are left out");
+            removed.push(Removed { rule, path: String::new(), message });
+        }
+        removed
     }
 
     pub(crate) fn object<'n, 'a>(&self, node: &'n Node<'a>) -> Decoded<Object<'n, 'a>> {
@@ -181,12 +206,13 @@ impl Context {
     }
 
     fn within<T>(&mut self, segment: Segment, decode: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<T> {
-        let mark = self.removed.len();
+        let (mark, left_out) = (self.removed.len(), self.left_out);
         self.path.push(segment);
         let decoded = decode(self);
         self.path.pop();
         if let Err(Reject::Unknown(_)) = decoded {
             self.removed.truncate(mark);
+            self.left_out = left_out;
         }
         decoded
     }
@@ -260,7 +286,7 @@ impl Context {
         for (key, _) in object.members {
             if !known.iter().any(|keys| keys.contains(&key.as_str())) {
                 let path = self.path_to(Some(key.as_str()));
-                let message = format!("removed the unknown property `{}`", excerpt(key.as_str(), 64));
+                let message = format!("removed the unknown property `{}`", harmless(key.as_str(), 64));
                 self.warn(Rule::E2, path, message);
             }
         }
@@ -410,12 +436,19 @@ fn describe_member(node: &Node<'_>) -> String {
     node.describe()
 }
 
+/// The most warnings about one event: a small event can hold a million things to warn of.
+const MAX_WARNINGS: usize = 100;
+
+/// The most that is told of one key, and about the most of a whole path, in bytes.
+const MAX_KEY: usize = 80;
+const MAX_PATH: usize = 1000;
+
 fn push_escaped(path: &mut String, key: &str) {
-    for character in key.chars() {
+    for character in excerpt(key, MAX_KEY).chars() {
         match character {
             '~' => path.push_str("~0"),
             '/' => path.push_str("~1"),
-            other => path.push(other),
+            other => push_harmless(path, other),
         }
     }
 }

@@ -50,7 +50,7 @@ fn from_node<T: Decode>(node: &Node<'_>, name: &str) -> Read<T> {
     let mut cx = Context::default();
     match T::decode(node, &mut cx) {
         Ok(read) => {
-            let warnings = cx.removed.into_iter();
+            let warnings = cx.take_removed().into_iter();
             Ok((
                 Some(read),
                 warnings.map(|removed| Warning::new(removed.rule, 0, name, removed.path, removed.message)).collect(),
