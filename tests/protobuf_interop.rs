@@ -60,13 +60,25 @@ fn in_protobuf(mut json: Value) -> Value {
         }
     }
     if let Some(Value::Object(input)) = json.get_mut("input") {
-        for key in ["tools", "context", "resume"] {
+        for key in ["tools", "context"] {
             input.entry(key).or_insert(json!([]));
         }
     }
+    json = without_empty_resume(json);
     for patch in ["delta", "patch"] {
         for operation in json.get_mut(patch).and_then(Value::as_array_mut).into_iter().flatten() {
             operation.as_object_mut().unwrap().retain(|key, _| ["op", "path", "from", "value"].contains(&key.as_str()));
+        }
+    }
+    json
+}
+
+/// Protobuf cannot tell an empty `resume` from none: the reference reads an empty one, and we read none,
+/// as in most JSON (rule P4).
+fn without_empty_resume(mut json: Value) -> Value {
+    if let Some(Value::Object(input)) = json.get_mut("input") {
+        if input.get("resume") == Some(&json!([])) {
+            input.remove("resume");
         }
     }
     json
@@ -96,7 +108,7 @@ fn t2_every_event_is_read_as_the_reference_wrote_it_and_written_as_it_reads_it()
         // Theirs, read here.
         assert_eq!(decode_one(&unhex(frame)), expected, "{name}");
         // Ours, read there, and it is the same frame.
-        assert_eq!(decoded["event"], expected, "{name}");
+        assert_eq!(without_empty_resume(decoded["event"].clone()), expected, "{name}");
         assert_eq!(hex(&Format::Protobuf.encode(&typed(event)).unwrap()), frame, "{name}");
     }
 }
@@ -175,7 +187,8 @@ fn t2_a_damaged_frame_is_never_read_as_anything_that_the_reference_does_not_read
                     assert!(matches!(Event::from_value(value), Err(Error::Malformed(_))), "{value}");
                 }
                 Some(RawItem::Event { raw: Raw::Value(value), .. }) => {
-                    assert!(alike(value, &answer["event"]), "{}: {value} but {answer}", hex(frame));
+                    let theirs = without_empty_resume(answer["event"].clone());
+                    assert!(alike(value, &theirs), "{}: {value} but {answer}", hex(frame));
                     read += 1;
                 }
                 Some(RawItem::Warning(_)) => {
