@@ -198,7 +198,7 @@ impl Stream for Body {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut inner = self.project().inner;
-        let item = ready!(inner.as_mut().poll_next(cx, |piece| piece.map_err(Error::Source)));
+        let item = ready!(inner.as_mut().poll_next(cx, |piece| piece.map_err(Error::Source), Some));
         Poll::Ready(item.or_else(|| {
             let excerpt = inner.machine().quote()?;
             Some(Err(Error::Source(ClientError::NoEvents { excerpt })))

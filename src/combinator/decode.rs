@@ -22,7 +22,7 @@ where
     type Item = Result<RawItem, Error<E>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.project().inner.poll_next(cx, |piece| piece.map_err(Error::Source))
+        self.project().inner.poll_next(cx, |piece| piece.map_err(Error::Source), Some)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -533,106 +533,66 @@ impl<S, E> SplitSnapshots<S, E> {
     }
 }
 
-impl<S, E> Stream for SplitEvents<S, E>
-where
-    S: Stream<Item = Result<Update, Error<E>>>,
-{
-    type Item = Result<Item, Arc<Error<E>>>;
+/// What both halves do alike: for each its item, its own queue and waker, those of the other half, and
+/// whether it is the half of the events.
+macro_rules! halves {
+    ($($half:ident: $item:ty, $own:ident, $other:ident, $is_events:literal;)*) => {$(
+        impl<S, E> Stream for $half<S, E>
+        where
+            S: Stream<Item = Result<Update, Error<E>>>,
+        {
+            type Item = Result<$item, Arc<Error<E>>>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.ended {
-            return Poll::Ready(None);
+            fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+                if self.ended {
+                    return Poll::Ready(None);
+                }
+                let Wakers { $own, $other } = &*self.shared.wakers;
+                let polled = self.shared.poll(cx, $own, $other, |state| &mut state.$own, $is_events);
+                self.ended = matches!(polled, Poll::Ready(None | Some(Err(_))));
+                polled
+            }
+
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                if self.ended {
+                    return (0, Some(0));
+                }
+                let state = self.shared.lock();
+                state.$own.size_hint(state.end.as_ref())
+            }
         }
-        let Wakers { events, snapshots } = &*self.shared.wakers;
-        let polled = self.shared.poll(cx, events, snapshots, |state| &mut state.events, true);
-        self.ended = matches!(polled, Poll::Ready(None | Some(Err(_))));
-        polled
-    }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        if self.ended {
-            return (0, Some(0));
+        impl<S, E> FusedStream for $half<S, E>
+        where
+            S: Stream<Item = Result<Update, Error<E>>>,
+        {
+            fn is_terminated(&self) -> bool {
+                self.ended
+            }
         }
-        let state = self.shared.lock();
-        state.events.size_hint(state.end.as_ref())
-    }
-}
 
-impl<S, E> Stream for SplitSnapshots<S, E>
-where
-    S: Stream<Item = Result<Update, Error<E>>>,
-{
-    type Item = Result<Changed, Arc<Error<E>>>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.ended {
-            return Poll::Ready(None);
+        impl<S, E> Drop for $half<S, E> {
+            fn drop(&mut self) {
+                let mut state = self.shared.lock();
+                state.$own.mode = Mode::Gone;
+                let queue = state.$own.take();
+                drop(state);
+                drop(queue);
+                self.shared.wakers.$other.wake();
+            }
         }
-        let Wakers { events, snapshots } = &*self.shared.wakers;
-        let polled = self.shared.poll(cx, snapshots, events, |state| &mut state.snapshots, false);
-        self.ended = matches!(polled, Poll::Ready(None | Some(Err(_))));
-        polled
-    }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        if self.ended {
-            return (0, Some(0));
+        impl<S, E> fmt::Debug for $half<S, E> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($half)).field("is_terminated", &self.ended).finish_non_exhaustive()
+            }
         }
-        let state = self.shared.lock();
-        state.snapshots.size_hint(state.end.as_ref())
-    }
+    )*};
 }
 
-impl<S, E> FusedStream for SplitEvents<S, E>
-where
-    S: Stream<Item = Result<Update, Error<E>>>,
-{
-    fn is_terminated(&self) -> bool {
-        self.ended
-    }
-}
-
-impl<S, E> FusedStream for SplitSnapshots<S, E>
-where
-    S: Stream<Item = Result<Update, Error<E>>>,
-{
-    fn is_terminated(&self) -> bool {
-        self.ended
-    }
-}
-
-impl<S, E> Drop for SplitEvents<S, E> {
-    fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.events.mode = Mode::Gone;
-        let queue = state.events.take();
-        drop(state);
-        drop(queue);
-        self.shared.wakers.snapshots.wake();
-    }
-}
-
-impl<S, E> Drop for SplitSnapshots<S, E> {
-    fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.snapshots.mode = Mode::Gone;
-        let queue = state.snapshots.take();
-        drop(state);
-        drop(queue);
-        self.shared.wakers.events.wake();
-    }
-}
-
-impl<S, E> fmt::Debug for SplitEvents<S, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SplitEvents").field("is_terminated", &self.ended).finish_non_exhaustive()
-    }
-}
-
-impl<S, E> fmt::Debug for SplitSnapshots<S, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SplitSnapshots").field("is_terminated", &self.ended).finish_non_exhaustive()
-    }
+halves! {
+    SplitEvents: Item, events, snapshots, true;
+    SplitSnapshots: Changed, snapshots, events, false;
 }
 
 /// What [`SplitEvents::reunite`] gives back.

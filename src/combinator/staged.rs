@@ -102,23 +102,10 @@ impl<S, M> Staged<S, M> {
         matches!(self.state, State::Ended)
     }
 
-    /// The next output; `into_result` takes an item of the source apart.
-    pub(crate) fn poll_next<I, E>(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into_result: impl Fn(S::Item) -> Result<I, Error<E>>,
-    ) -> Poll<Option<Result<M::Output, Error<E>>>>
-    where
-        S: Stream,
-        M: Push<I>,
-    {
-        self.poll_next_of(cx, into_result, Some)
-    }
-
-    /// The next of those outputs that `only` gives.
+    /// The next of those outputs that `only` gives; `into_result` takes an item of the source apart.
     ///
     /// A source or a machine that has panicked is not called again: the stream is truncated.
-    pub(crate) fn poll_next_of<I, E, T>(
+    pub(crate) fn poll_next<I, E, T>(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         into_result: impl Fn(S::Item) -> Result<I, Error<E>>,

@@ -35,7 +35,7 @@ macro_rules! combinators {
             type Item = Result<$output, Error<<S::Item as $input>::Error>>;
 
             fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-                self.project().inner.poll_next_of(cx, $input::into_result, combinators!(@only $($only)?))
+                self.project().inner.poll_next(cx, $input::into_result, combinators!(@only $($only)?))
             }
 
             fn size_hint(&self) -> (usize, Option<usize>) {

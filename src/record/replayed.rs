@@ -73,7 +73,7 @@ where
         }
         let due = this.due.get_or_insert_with(Instant::now);
         if this.held.is_none() {
-            let next = this.inner.as_mut().poll_next(cx, |piece: Result<B, E>| piece.map_err(Error::Source));
+            let next = this.inner.as_mut().poll_next(cx, |piece: Result<B, E>| piece.map_err(Error::Source), Some);
             let Some(next) = ready!(next) else {
                 *this.ended = true;
                 return Poll::Ready(None);

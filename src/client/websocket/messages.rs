@@ -105,6 +105,6 @@ where
     type Item = Result<RawItem, Error<ClientError>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.project().inner.poll_next(cx, |message| message.map_err(Error::Source))
+        self.project().inner.poll_next(cx, |message| message.map_err(Error::Source), Some)
     }
 }
