@@ -5,6 +5,7 @@ use core::fmt;
 use serde::{Serialize, Serializer};
 
 pub use crate::event_type::EventType;
+use crate::event_type::for_each_event;
 use crate::id::SubagentRunId;
 use crate::json::node::Node;
 use crate::rule::Rule;
@@ -18,6 +19,7 @@ pub use smol_str::SmolStr;
 
 mod activity;
 mod base;
+mod construct;
 pub(crate) mod fast;
 mod passthrough;
 mod reasoning;
@@ -53,7 +55,7 @@ pub use tool::{
 };
 
 macro_rules! events {
-    ($($variant:ident $event:ty $(, $boxed:ident)?;)*) => {
+    ($($variant:ident $name:literal $event:ident $($boxed:ident)?, ends $ends:ident;)*) => {
         /// An event of AG-UI 1.0.
         ///
         /// Serialized to its exact wire form, absent fields left out. It is read from JSON by
@@ -61,7 +63,7 @@ macro_rules! events {
         #[derive(Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Event {
-            $(#[doc = stringify!($variant)] $variant(events!(@held $event $(, $boxed)?)),)*
+            $(#[doc = stringify!($variant)] $variant(events!(@held $event $($boxed)?)),)*
         }
 
         impl Event {
@@ -138,40 +140,8 @@ macro_rules! events {
             }
         )*
     };
-    (@held $event:ty) => { $event };
-    (@held $event:ty, boxed) => { Box<$event> };
+    (@held $event:ident) => { $event };
+    (@held $event:ident boxed) => { Box<$event> };
 }
 
-events! {
-    TextMessageStart TextMessageStartEvent;
-    TextMessageContent TextMessageContentEvent;
-    TextMessageEnd TextMessageEndEvent;
-    TextMessageChunk TextMessageChunkEvent, boxed;
-    ToolCallStart ToolCallStartEvent;
-    ToolCallArgs ToolCallArgsEvent;
-    ToolCallEnd ToolCallEndEvent;
-    ToolCallChunk ToolCallChunkEvent, boxed;
-    ToolCallResult ToolCallResultEvent;
-    StateSnapshot StateSnapshotEvent;
-    StateDelta StateDeltaEvent;
-    MessagesSnapshot MessagesSnapshotEvent;
-    ActivitySnapshot ActivitySnapshotEvent, boxed;
-    ActivityDelta ActivityDeltaEvent, boxed;
-    Raw RawPassthroughEvent, boxed;
-    Custom CustomEvent, boxed;
-    RunStarted RunStartedEvent, boxed;
-    RunFinished RunFinishedEvent, boxed;
-    RunError RunErrorEvent, boxed;
-    StepStarted StepStartedEvent;
-    StepFinished StepFinishedEvent;
-    ReasoningStart ReasoningStartEvent;
-    ReasoningMessageStart ReasoningMessageStartEvent;
-    ReasoningMessageContent ReasoningMessageContentEvent;
-    ReasoningMessageEnd ReasoningMessageEndEvent;
-    ReasoningMessageChunk ReasoningMessageChunkEvent;
-    ReasoningEnd ReasoningEndEvent;
-    ReasoningEncryptedValue ReasoningEncryptedValueEvent;
-    SubagentStarted SubagentStartedEvent, boxed;
-    SubagentFinished SubagentFinishedEvent, boxed;
-    SubagentError SubagentErrorEvent, boxed;
-}
+for_each_event!(events);

@@ -132,6 +132,22 @@ impl Interrupts {
         Self(std::iter::once(first).chain(others).collect())
     }
 
+    /// All of an iterator; `None` where it has none.
+    ///
+    /// ```
+    /// use ag_ui_stream::event::{Interrupt, Interrupts};
+    ///
+    /// let questions = ["Where to?", "When?"].map(|question| Interrupt::new(question, "a question"));
+    /// assert_eq!(Interrupts::from_iter(questions).unwrap().as_slice().len(), 2);
+    /// assert_eq!(Interrupts::from_iter([]), None);
+    /// ```
+    #[must_use]
+    #[allow(clippy::should_implement_trait, reason = "that one cannot fail")]
+    pub fn from_iter(interrupts: impl IntoIterator<Item = Interrupt>) -> Option<Self> {
+        let mut interrupts = interrupts.into_iter();
+        Some(Self::new(interrupts.next()?, interrupts))
+    }
+
     /// All of them, never empty.
     #[must_use]
     pub fn as_slice(&self) -> &[Interrupt] {
@@ -142,6 +158,27 @@ impl Interrupts {
 impl From<Interrupt> for Interrupts {
     fn from(interrupt: Interrupt) -> Self {
         Self(vec![interrupt])
+    }
+}
+
+/// A list of them; that it is not empty is checked when it is compiled.
+///
+/// ```
+/// use ag_ui_stream::event::{Interrupt, InterruptOutcome};
+///
+/// let outcome = InterruptOutcome::new([Interrupt::new("a", "where to"), Interrupt::new("b", "when")]);
+/// assert_eq!(outcome.interrupts.as_slice().len(), 2);
+/// ```
+///
+/// ```compile_fail
+/// use ag_ui_stream::event::InterruptOutcome;
+///
+/// let outcome = InterruptOutcome::new([]);
+/// ```
+impl<const N: usize> From<[Interrupt; N]> for Interrupts {
+    fn from(interrupts: [Interrupt; N]) -> Self {
+        const { assert!(N > 0, "a run that waits has at least one interrupt") };
+        Self(interrupts.into())
     }
 }
 

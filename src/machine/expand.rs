@@ -12,7 +12,7 @@
 //!    ╰────────────────────────── [END, the event] ─────╯
 //! ```
 //!
-//! Which events reach which lanes stands in one table, [`Reach::of`].
+//! Which events reach which lanes stands in the table of the events, [`Ends`].
 
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +28,7 @@ use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
     BaseEvent, Event, EventType, ReasoningMessageStartEvent, TextMessageRole, TextMessageStartEvent, ToolCallStartEvent,
 };
+use crate::event_type::Ends;
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::scan::join;
@@ -574,14 +575,6 @@ impl<'a> Reach<'a> {
     #[inline]
     fn of(event: &'a Event) -> Self {
         match event {
-            Event::TextMessageChunk(_) | Event::ToolCallChunk(_) | Event::ReasoningMessageChunk(_) => Reach::Chunk,
-
-            Event::Raw(_)
-            | Event::ActivitySnapshot(_)
-            | Event::ActivityDelta(_)
-            | Event::ReasoningEncryptedValue(_)
-            | Event::SubagentStarted(_) => Reach::Aside,
-
             Event::TextMessageContent(event) => {
                 Reach::Item(Streamed::Text, event.message_id.id(), Part::Content, event.subagent_run_id.as_ref())
             }
@@ -601,23 +594,14 @@ impl<'a> Reach<'a> {
                 Reach::Item(Streamed::Reasoning, event.message_id.id(), Part::End, event.subagent_run_id.as_ref())
             }
 
-            // A START meets the item of another lane open (S2).
-            Event::TextMessageStart(_)
-            | Event::ToolCallStart(_)
-            | Event::ReasoningMessageStart(_)
-            | Event::ToolCallResult(_)
-            | Event::StateSnapshot(_)
-            | Event::StateDelta(_)
-            | Event::Custom(_)
-            | Event::StepStarted(_)
-            | Event::StepFinished(_)
-            | Event::ReasoningStart(_)
-            | Event::ReasoningEnd(_)
-            | Event::SubagentFinished(_)
-            | Event::SubagentError(_) => Reach::Lane(event.subagent_run_id()),
-
-            Event::MessagesSnapshot(_) => Reach::AllLanes,
-            Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) => Reach::Run,
+            _ => match event.event_type().ends() {
+                Ends::Chunk => Reach::Chunk,
+                Ends::None => Reach::Aside,
+                // A START meets the item of another lane open (S2).
+                Ends::Lane | Ends::Item => Reach::Lane(event.subagent_run_id()),
+                Ends::All => Reach::AllLanes,
+                Ends::Run => Reach::Run,
+            },
         }
     }
 }

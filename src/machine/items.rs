@@ -169,13 +169,12 @@ impl Items {
                 self.seed(&e.messages, Claim::Outright, place.index);
                 Ok(())
             }
-            // S4: they may come anywhere within a run. O8: a tag on them is provenance only.
-            Event::StateSnapshot(_) | Event::StateDelta(_) | Event::Raw(_) | Event::Custom(_) => Ok(()),
             Event::TextMessageChunk(_) | Event::ToolCallChunk(_) | Event::ReasoningMessageChunk(_) => {
                 Err(self.unexpanded(event, place))
             }
-            // Judged by the verifier, which knows the runs.
-            Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) => Ok(()),
+            // S4: state, RAW and CUSTOM may come anywhere within a run. O8: a tag on them is provenance
+            // only. The events of the run itself are judged by the verifier, which knows the runs.
+            _ => Ok(()),
         }
     }
 
@@ -413,14 +412,7 @@ impl Items {
             Event::SubagentStarted(e) => subagent(&e.subagent_run_id),
             Event::SubagentFinished(e) => subagent(&e.subagent_run_id),
             Event::SubagentError(e) => subagent(&e.subagent_run_id),
-            Event::StateSnapshot(_)
-            | Event::StateDelta(_)
-            | Event::MessagesSnapshot(_)
-            | Event::Raw(_)
-            | Event::Custom(_)
-            | Event::RunStarted(_)
-            | Event::RunFinished(_)
-            | Event::RunError(_) => None,
+            _ => None,
         }
     }
 }
