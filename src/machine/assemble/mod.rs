@@ -267,12 +267,8 @@ impl Assembler {
                 let status = SubagentStatus::Error { message: event.message.clone(), code: event.code.clone() };
                 self.end_subagent(&event.subagent_run_id, status, None)
             }
-            // Nothing of these is part of the conversation; chunks never come this far.
-            Event::Raw(_)
-            | Event::Custom(_)
-            | Event::TextMessageChunk(_)
-            | Event::ToolCallChunk(_)
-            | Event::ReasoningMessageChunk(_) => Change::default(),
+            // Nothing of RAW and CUSTOM is part of the conversation; chunks never come this far.
+            _ => Change::default(),
         })
     }
 
