@@ -15,10 +15,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use ag_ui_stream::codec::Format;
-use ag_ui_stream::event::{
-    Interrupt, InterruptOutcome, ReasoningMessageChunkEvent, RunErrorEvent, RunFinishedEvent, RunStartedEvent,
-    TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent,
-};
+use ag_ui_stream::event::{Interrupt, InterruptOutcome, RunFinishedEvent, RunStartedEvent};
 use ag_ui_stream::input::PROTOCOL_VERSION;
 use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, RunAgentInput};
 use axum::Router;
@@ -107,21 +104,14 @@ fn script(input: RunAgentInput) -> Vec<Event> {
     }
     if asked.contains("think") {
         for piece in ["That ", "is ", "a ", "hard ", "one."] {
-            let mut chunk = ReasoningMessageChunkEvent::new();
-            chunk.message_id = Some(id("thought").into());
-            chunk.delta = Some(piece.into());
-            events.push(chunk.into());
+            events.push(Event::reasoning_chunk(id("thought"), piece));
         }
     }
     if asked.contains("tool") {
-        for (index, piece) in ["{\"of\":", "\"everything\"", "}"].into_iter().enumerate() {
-            let mut chunk = ToolCallChunkEvent::new();
-            chunk.tool_call_id = Some(id("call").into());
-            chunk.tool_call_name = (index == 0).then(|| "meaning".into());
-            chunk.delta = Some(piece.into());
-            events.push(chunk.into());
+        for piece in ["{\"of\":", "\"everything\"", "}"] {
+            events.push(Event::tool_call_chunk(id("call"), "meaning", piece));
         }
-        events.push(ToolCallResultEvent::new(id("result"), id("call"), "42").into());
+        events.push(Event::tool_call_result(id("result"), id("call"), "42"));
     }
     if asked.contains("ask") {
         let mut question = Interrupt::new(id("question"), "confirmation");
@@ -133,7 +123,7 @@ fn script(input: RunAgentInput) -> Vec<Event> {
     events.extend(say(&id("answer"), &format!("You said: {asked}")));
     match () {
         () if asked.contains("break") => events.truncate(events.len() - 1),
-        () if asked.contains("fail") => events.push(RunErrorEvent::new("as you wished").into()),
+        () if asked.contains("fail") => events.push(Event::run_error("as you wished")),
         () => events.push(finished.into()),
     }
     events
@@ -141,11 +131,5 @@ fn script(input: RunAgentInput) -> Vec<Event> {
 
 /// A message, word by word.
 fn say(id: &str, text: &str) -> Vec<Event> {
-    let words = text.split_inclusive(char::is_whitespace).map(|word| {
-        let mut chunk = TextMessageChunkEvent::new();
-        chunk.message_id = Some(id.into());
-        chunk.delta = Some(word.into());
-        chunk.into()
-    });
-    words.collect()
+    text.split_inclusive(char::is_whitespace).map(|word| Event::text_chunk(id, word)).collect()
 }

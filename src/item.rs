@@ -116,7 +116,13 @@ impl Indexed {
 impl fmt::Debug for Indexed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Indexed");
-        shown.field("event", &self.event).field("index", &self.index()).field("sent_as", &self.sent_as());
+        shown.field("event", &self.event);
+        if let Some(index) = self.index() {
+            shown.field("index", &index);
+        }
+        if self.sent_as() != self.event.event_type() {
+            shown.field("sent_as", &self.sent_as());
+        }
         if self.halves.any() {
             shown.field("halves", &self.halves);
         }
