@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 noted="W1 67
 W3 99
 W5 78
-W6 130
+W6 128
 W7 298"
 
 cargo bench --locked --quiet --no-run --bench instructions

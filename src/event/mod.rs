@@ -145,3 +145,36 @@ macro_rules! events {
 }
 
 for_each_event!(events);
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::id::Interner;
+    use crate::schema::text;
+
+    /// That it is the same event is for `tests/readers.rs` to say.
+    #[test]
+    fn every_valid_event_is_read_without_a_tree() {
+        let (mut read, mut given_up) = (0, Vec::new());
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fixtures");
+        for definition in fs::read_dir(fixtures).unwrap() {
+            let Ok(files) = fs::read_dir(definition.unwrap().path().join("valid")) else { continue };
+            for file in files {
+                let json = fs::read_to_string(file.as_ref().unwrap().path()).unwrap();
+                let event: serde_json::Value = serde_json::from_str(&json).unwrap();
+                if event["type"].as_str().and_then(EventType::from_wire).is_none() {
+                    continue;
+                }
+                match text::read::<Event>(&json, 64, &mut Interner::default()) {
+                    Some(_) => read += 1,
+                    None => given_up.push(file.unwrap().file_name()),
+                }
+            }
+        }
+        // An operation that has more members than it needs is for the tree to keep.
+        assert_eq!((read, given_up), (91, vec!["patch-remove-with-ignored-value.json".into()]));
+    }
+}
