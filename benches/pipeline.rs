@@ -40,7 +40,7 @@ fn verify(events: &[String]) {
     }
 }
 
-/// Everything, one snapshot read behind each event.
+/// Everything, one snapshot read after each event.
 fn full(events: &[String]) -> usize {
     let mut pipeline = Pipeline::new();
     for event in events {

@@ -87,7 +87,7 @@ fn agent_at(url: &str) -> Result<Box<dyn Agent>, Box<dyn StdError>> {
     Ok(Box::new(builder.build()?))
 }
 
-/// Runs the agent and shows what comes; gives the conversation behind it, however the run ended,
+/// Runs the agent and shows what comes; gives the conversation after it, however the run ended,
 /// or `None` where it did not begin.
 async fn run(agent: &dyn Agent, input: RunAgentInput) -> Option<Snapshot> {
     // To drop the run, or the wait for it, is to abort it.

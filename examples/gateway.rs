@@ -5,7 +5,7 @@
 //! cargo run --example gateway --features full -- http://127.0.0.1:8000/agent 127.0.0.1:8001
 //! ```
 //!
-//! Behind the first violation nothing passes; the client is told by a `RUN_ERROR`, unless its run
+//! After the first violation nothing passes; the client is told by a `RUN_ERROR`, unless its run
 //! was over by then.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]

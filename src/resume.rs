@@ -255,7 +255,7 @@ impl fmt::Display for ResumeError {
         let rule = self.rule();
         match self {
             ResumeError::Unknown { interrupt_id } => {
-                write!(f, "{rule}: interrupt {:?} is none of the run's", interrupt_id.as_str())
+                write!(f, "{rule}: interrupt {:?} is unknown to the run", interrupt_id.as_str())
             }
             ResumeError::Repeated { interrupt_id } => {
                 write!(f, "{rule}: interrupt {:?} has an answer already", interrupt_id.as_str())

@@ -91,7 +91,7 @@ rules! {
     R8 "R8" "a stream that ends without a terminal event is truncated" "basic/transports"
         "It has no outcome and is never reported as a success; what was delivered stays.";
     R8a "R8a" "what follows a terminal event does not take back its outcome" "basic/transports"
-        "A fault behind RUN_FINISHED is reported, and the run that had ended stays ended.";
+        "A fault after RUN_FINISHED is reported, and the run that had ended stays ended.";
     R9 "R9" "the pending tool calls of a run" "events/tool-calls"
         "Those that the success outcome names, else those that the run started and that got no result.";
     R10 "R10" "a run keeps its runId, a stream its threadId, an interrupt its id" "basic/run-input"
@@ -200,7 +200,7 @@ rules! {
         "Status 200 is not; a dropped connection is a truncation.";
     T4 "T4" "the run input is enforced before it is sent" "basic/run-input"
         "Unknown members are stripped, malformed ones fatal, activity messages never sent.";
-    X1 "X1" "repair: what comes behind RUN_FINISHED is of the run" "events/lifecycle"
+    X1 "X1" "repair: what comes after RUN_FINISHED is of the run" "events/lifecycle"
         "Switched on as result-after-finish, against R4: RUN_FINISHED is held back until RUN_STARTED, RUN_ERROR, another RUN_FINISHED or the end. Of several the last is delivered, with the usage of all.";
     X2 "X2" "repair: a closed item is opened again for what comes late" "basic/patterns/streaming"
         "Switched on as reopen, against S2: it is closed again before its result, before RUN_FINISHED or by its own END. An END alone is dropped.";

@@ -425,7 +425,7 @@ fn check_laws(run: &Run, faults: &mut Faults) {
         "a chunk was delivered".to_owned()
     });
     faults.check(!run.snapshot.runs().any(ag_ui_stream::snapshot::Run::is_running), || {
-        "a run is running behind the end".to_owned()
+        "a run is running after the end".to_owned()
     });
     for event in &run.events {
         let json = serde_json::to_string(event).unwrap();

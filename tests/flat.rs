@@ -26,7 +26,7 @@ fn feed(pipeline: &mut Pipeline, events: &[String]) {
     }
 }
 
-/// Allocations for each of these events behind those, on average.
+/// Allocations for each of these events after those, on average.
 fn cost(before: &[Value], events: &[Value]) -> usize {
     let text = |events: &[Value]| events.iter().map(Value::to_string).collect::<Vec<_>>();
     let mut pipeline = Pipeline::new();

@@ -1,4 +1,4 @@
-//! Every combinator is fused, whatever its source: not terminated before its end, terminated behind
+//! Every combinator is fused, whatever its source: not terminated before its end, terminated after
 //! it, and never again a poll of the source (which panics on it).
 
 #[path = "support/stream.rs"]

@@ -143,7 +143,7 @@ fn ends(model: &Model) -> Vec<Value> {
     items.chain(brackets).chain([step_finished("p")]).collect()
 }
 
-/// A legal stream of runs, the last of which may still be active, and the model behind it.
+/// A legal stream of runs, the last of which may still be active, and the model after it.
 fn stream(tape: &[u16]) -> (Vec<Value>, Model) {
     let mut tape = Tape(tape.iter());
     let mut model = Model::default();

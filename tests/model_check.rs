@@ -48,8 +48,8 @@ struct Count {
     rejected: u64,
 }
 
-/// A pipeline behind these events; only the last may be rejected, and is `None` then.
-fn behind(events: &[&Value]) -> Option<(Pipeline, Vec<ag_ui_stream::snapshot::Update>)> {
+/// A pipeline after these events; only the last may be rejected, and is `None` then.
+fn after(events: &[&Value]) -> Option<(Pipeline, Vec<ag_ui_stream::snapshot::Update>)> {
     let mut pipeline = Pipeline::new();
     let (last, before) = events.split_last()?;
     for event in before {
@@ -63,7 +63,7 @@ fn behind(events: &[&Value]) -> Option<(Pipeline, Vec<ag_ui_stream::snapshot::Up
 
 fn check<'e>(alphabet: &'e [Value], events: &mut Vec<&'e Value>, model: &Model, left: usize, count: &mut Count) {
     let index = events.len() as u64 - 1;
-    let Some((pipeline, updates)) = behind(events) else {
+    let Some((pipeline, updates)) = after(events) else {
         count.rejected += 1;
         return;
     };

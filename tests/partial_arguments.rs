@@ -15,7 +15,7 @@ fn value_of(text: &str) -> Option<Value> {
     FunctionCall::new("f", text).partial_arguments()
 }
 
-/// Whether a value can grow into another by what comes behind it.
+/// Whether a value can grow into another by what comes after it.
 fn grows_into(early: &Value, late: &Value) -> bool {
     match (early, late) {
         (Value::String(early), Value::String(late)) => late.starts_with(early.as_str()),

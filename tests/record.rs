@@ -107,7 +107,7 @@ impl Writer {
 
     fn act(&self, cx: &mut Context<'_>, call: char, of: fn(&mut Tape) -> &mut Vec<Take>) -> Poll<io::Result<usize>> {
         let mut tape = self.0.lock().unwrap();
-        assert!(!tape.calls.contains('c') || call == 'c', "used behind its end");
+        assert!(!tape.calls.contains('c') || call == 'c', "used after its end");
         tape.calls.push(call);
         match of(&mut tape).pop() {
             Some(Take::Yield) => {
@@ -321,7 +321,7 @@ async fn a_source_that_fails_is_recorded_as_one() {
     assert!(raw.next().await.unwrap().is_err() && raw.is_terminated());
     assert_eq!(replayed.machine().snapshot().run().unwrap().outcome.as_str(), "truncated");
 
-    // What comes behind it, in the file and in a source, is not for anybody.
+    // What comes after it, in the file and in a source, is not for anybody.
     file.extend_from_slice(b"data: {}\n\n");
     assert_eq!(replay(file, Timing::immediate()).count().await, 2);
     let (source, remote) = gives([Ok(STARTED), Err(Broken), Ok(FINISHED)]);
@@ -558,7 +558,7 @@ async fn the_timing_is_what_was_chosen() {
 #[tokio::test(start_paused = true)]
 async fn what_the_time_of_is_not_told_takes_none() {
     let stamped = |stamp: u64| format!("data: {{\"timestamp\":{stamp}}}\n\n");
-    // Some events tell, and some do not; one recording stands behind another.
+    // Some events tell, and some do not; one recording stands after another.
     let file = format!("{}{}{}{}", at(&[50]), stamped(1), stamped(900), at(&[20, 30]));
     assert_eq!(times(&file, Timing::original()).await, [50, 50, 50, 70, 80]);
     assert_eq!(times(&at(&[50, 20, 30]), Timing::original()).await, [50, 50, 60]);
@@ -674,7 +674,7 @@ async fn an_agent_is_recorded_and_replayed() {
         let again: Vec<Event> = replayed.events(input()).await.unwrap().try_collect().await.unwrap();
         assert_eq!((again, began.elapsed()), (events.clone(), ms(1_520)));
     }
-    // With more behind it.
+    // With more after it.
     let failing = Replay::recorded(writer.text(), Timing::immediate()).failing("reset");
     let items: Vec<_> = failing.run(input()).await.unwrap().collect().await;
     assert!(matches!(&items[2..], [Err(Error::Source(error))] if error.to_string() == "reset"));

@@ -97,7 +97,7 @@ fn an_update_marks_what_its_event_changed() {
         let status = |snapshot: &Snapshot, id: &str| (snapshot.message_status(id), snapshot.tool_call_status(id));
         let same_state = before.state() == after.state();
         let same_runs = before.runs().eq(after.runs());
-        // Warnings come first, with the conversation behind their event.
+        // Warnings come first, with the conversation after their event.
         if update.warning().is_some() {
             assert!(!update.is_change() && update.event().is_none());
             continue;
@@ -278,7 +278,7 @@ fn snapshots_are_compared_by_what_they_say() {
 
 #[test]
 fn r6_what_a_run_left_open_is_abandoned_whatever_ends_it() {
-    // As behind `Verifier::recover`, which forces a run to begin or to end.
+    // As after `Verifier::recover`, which forces a run to begin or to end.
     for next in [run_started(), run_finished(), run_error()] {
         let mut assembler = Assembler::new();
         let open = [run_started(), text_start("m"), delta("m", "x"), thought_start("t"), call_start("c"), next];

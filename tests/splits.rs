@@ -265,7 +265,7 @@ fn decoded<'a>(form: Form, is_read: bool, cut: impl IntoIterator<Item = &'a [u8]
     if is_read { run(form.decode(pieces(source))) } else { run(form.decode(source)) }
 }
 
-/// The same behind all the other stages.
+/// The same after all the other stages.
 fn items<'a>(form: Form, is_read: bool, cut: impl IntoIterator<Item = &'a [u8]>) -> Ran<Item> {
     let source = Pieces::of(cut);
     if is_read {

@@ -299,7 +299,7 @@ fn a10_a_result_that_is_placed_before_a_message_of_its_id_takes_nothing_from_it(
 fn a10_results_under_one_id_are_told_apart_behind_new_keys() {
     let mut events = vec![call_start("a"), call_end("a"), call_start("b"), call_end("b")];
     events.extend([result("r", "b", json!("1")), result("r", "a", json!("2"))]);
-    // So many results behind one message that every message gets a new key.
+    // So many results after one message that every message gets a new key.
     events.extend((0..20_000).map(|at| result(&format!("r{at}"), "a", json!("x"))));
     events.extend([result("r", "b", json!("3")), result("r", "a", json!("4"))]);
     let assembled = assemble_run(events);

@@ -69,7 +69,7 @@ fn open_at_end(run: &[Value]) -> Vec<Subject> {
     started.filter_map(|(_, event)| thing(event)).map(|(kind, _, (id, _))| Subject::new(kind, id)).collect()
 }
 
-/// The run that is active behind these events.
+/// The run that is active after these events.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     events: &'a [Value],
@@ -306,7 +306,7 @@ fn events() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
-    /// Each event, put behind the legal ones before it, is judged as the model judges it.
+    /// Each event, put after the legal ones before it, is judged as the model judges it.
     #[test]
     fn every_verdict_is_that_of_the_model(candidates in prop::collection::vec(events(), 0..48)) {
         let mut stream = if candidates.len() % 8 == 0 { Vec::new() } else { vec![run_started()] };

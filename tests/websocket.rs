@@ -700,7 +700,7 @@ async fn ends_after(messages: &'static [(u64, &'static str)], options: WebSocket
 async fn each_timer_begins_anew_with_what_it_waits_for() {
     let second = Duration::from_secs(1);
     let quiet = WebSocketOptions::new().no_message_timeout(None);
-    // Behind the end of a run: another one, which ends late.
+    // After the end of a run: another one, which ends late.
     let options = quiet.clone().after_run(second);
     let twice = ends_after(&[(0, STARTED), (0, FINISHED), (600, STARTED), (600, FINISHED)], options).await;
     assert!(twice.0.error.is_none(), "{:?}", twice.0.error);

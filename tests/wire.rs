@@ -524,7 +524,7 @@ fn the_fast_path_and_the_thorough_one_agree() {
     }
 }
 
-/// Events that hold open values have a fast path of their own, which wants `type` right behind the
+/// Events that hold open values have a fast path of their own, which wants `type` right after the
 /// brace: with a space before it they go the thorough way.
 #[test]
 fn the_fast_path_of_open_values_and_the_thorough_one_agree() {

@@ -14,7 +14,7 @@ use futures::executor::block_on;
 use futures::{StreamExt, stream};
 use libfuzzer_sys::fuzz_target;
 
-/// Behind them come recordings, which tell their form themselves.
+/// After them come recordings, which tell their form themselves.
 const FORMATS: [Format; 3] = [Format::Sse, Format::JsonLines, Format::Protobuf];
 
 /// Small, so that the bound is met.

@@ -96,7 +96,7 @@ pub trait Agent: Send + Sync {
 /// pipeline that [knows the input](crate::machine::PipelineBuilder::input) and has the
 /// [bounds](Agent::limits) of the agent.
 pub trait AgentExt: Agent {
-    /// Runs the agent: each event with the conversation behind it, as
+    /// Runs the agent: each event with the conversation after it, as
     /// [`EventStreamExt::updates`] gives them.
     fn updates(
         &self,
@@ -325,7 +325,7 @@ impl Replay {
         Self { open: Err(AgentError::new(error)), fails: None }
     }
 
-    /// The same, with this error behind the events.
+    /// The same, with this error after the events.
     #[must_use]
     pub fn failing(self, error: impl Into<BoxError>) -> Self {
         Self { fails: Some(AgentError::new(error)), ..self }

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderMap, Hea
 
 use crate::agent::BoxError;
 
-/// Headers as a builder gathers them, or why one of them is none, which is for the end to say.
+/// Headers as a builder gathers them, or why one of them is invalid, which the end of the building says.
 pub(super) struct Headers(Result<HeaderMap, BoxError>);
 
 impl Headers {

@@ -12,7 +12,7 @@ use crate::machine::{Machine, Push};
 
 /// Writes events as bytes.
 ///
-/// In: items or events, best behind verification: what goes out is then what the protocol allows,
+/// In: items or events, best after verification: what goes out is then what the protocol allows,
 /// chunks expanded. Out, for each event: one piece, as [`Format::encode`] has it. Warnings are not
 /// written; they have been logged.
 ///

@@ -17,7 +17,7 @@ use crate::warning::Warning;
 pub(crate) trait Framing {
     type Item;
 
-    /// The next item; moves `rest` behind what was read. `None` once it is used up, with what it held
+    /// The next item; moves `rest` after what was read. `None` once it is used up, with what it held
     /// of a frame that is not whole kept.
     fn next(&mut self, rest: &mut &[u8]) -> Result<Option<Self::Item>, Error>;
 

@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// The format of a `Content-Type`; `None` for one that is none of these, or whose feature is
+    /// The format of a `Content-Type`; `None` for any other, and for one whose feature is
     /// off.
     ///
     /// Parameters such as a charset and the case of letters do not matter. JSON Lines go by

@@ -10,7 +10,7 @@ use crate::rule::Rule;
 
 /// Writes events as JSON texts.
 ///
-/// In: items or events, best behind verification. Out, for each event: its JSON text, in one line,
+/// In: items or events, best after verification. Out, for each event: its JSON text, in one line,
 /// absent fields left out. Warnings are not written; they have been logged.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 ///
 /// # Errors
 /// [`Error::LimitExceeded`] for a line longer than [`Limits::max_event_bytes`], before the memory
-/// is taken, behind what came before it.
+/// is taken, after what came before it.
 ///
 /// # Cost
 /// Each byte is looked at once, whatever the pieces. The piece is copied when it is pushed, and a line when

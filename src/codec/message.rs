@@ -112,7 +112,7 @@ impl MessageDecoder {
                 self.feed.push(bytes.as_ref())
             }
             // As enforcement says it of bytes.
-            Message::NotUtf8 => Err(Malformed::new(Rule::E9, framing.count.0, "UTF-8", "bytes that are none").into()),
+            Message::NotUtf8 => Err(Malformed::new(Rule::E9, framing.count.0, "UTF-8", "invalid bytes").into()),
             Message::TooLong(other) => Err(framing.count.too_long(max.min(other))),
         }
     }

@@ -32,7 +32,7 @@ const DONE: &[u8] = b"[DONE]";
 /// - Lines end with LF, CR LF or CR; a leading byte order mark is ignored.
 /// - `data:` lines lose one leading space. Other fields and comments are ignored and take no
 ///   memory, however long they are.
-/// - A blank line ends an event; one without data is none.
+/// - A blank line ends an event; an event without data does not count.
 /// - The data is not looked into: what is no event is for enforcement to reject (rule E9).
 ///
 /// # Ending
@@ -92,7 +92,7 @@ enum At {
     Bom(usize),
     /// After this many bytes of `data`; 0 is the start of a line.
     Name(usize),
-    /// Behind the colon, where a space is dropped.
+    /// After the colon, where a space is dropped.
     Colon,
     /// Within the value of a `data` line.
     Value,

@@ -38,7 +38,7 @@ use crate::raw::RawItem;
 /// - **Errors**: [`Error::Source`], the source's own; [`Error::LimitExceeded`];
 ///   [`Error::Truncated`] where the bytes end within an event (rule T1a);
 ///   [`Error::Malformed`] from protobuf only, since a JSON text is for enforcement to judge. The
-///   error comes behind every event before it, and is the last item.
+///   error comes after every event before it, and is the last item.
 /// - **Cost**: each byte is looked at once and copied twice, with its piece and with its event, however
 ///   the bytes are cut. What is held is one event, never more than
 ///   [`Limits::max_event_bytes`](crate::Limits::max_event_bytes), and one piece, which is read as far as

@@ -19,14 +19,14 @@ use crate::snapshot::{Changed, Update};
 ///
 /// | method | gives |
 /// |---|---|
-/// | [`updates`](EventStreamExt::updates) | each event and warning, with the conversation behind it |
+/// | [`updates`](EventStreamExt::updates) | each event and warning, with the conversation after it |
 /// | [`snapshots`](EventStreamExt::snapshots) | the conversation, each time it changed |
 /// | [`events`](EventStreamExt::events) | the events, verified and expanded |
 /// | [`items`](EventStreamExt::items) | the same with the warnings, in order |
 /// | [`split_updates`](EventStreamExt::split_updates) | two streams for two tasks: events and snapshots |
 /// | [`take_run`](EventStreamExt::take_run) | the raw events of one run, where the source goes on |
 ///
-/// Or the stages one by one, with any middleware between them: a stage behind the first takes what
+/// Or the stages one by one, with any middleware between them: a stage after the first takes what
 /// the one before gives, and does not wrap its error again ([`ItemInput`]).
 ///
 /// | method | takes | gives |
@@ -42,7 +42,7 @@ use crate::snapshot::{Changed, Update};
 ///
 /// # What holds for all
 /// - Outputs come in the order of the input. Everything that came before a fault is given before
-///   the error; the error is the last item; behind it comes `None`, for ever ([`FusedStream`]). So
+///   the error; the error is the last item; after it comes `None`, for ever ([`FusedStream`]). So
 ///   `try_next()?` sees the whole stream.
 /// - The source is dropped when it ends or fails, not when the stream is.
 /// - A warning is no error: it is an item. `updates`, `snapshots`, `events` and `items` log it through
@@ -58,11 +58,11 @@ use crate::snapshot::{Changed, Update};
 ///
 /// [`FusedStream`]: futures::stream::FusedStream
 pub trait EventStreamExt: Stream {
-    /// Raw events in, each verified event out with the conversation as it stands behind it.
+    /// Raw events in, each verified event out with the conversation as it stands after it.
     ///
     /// For each raw event, in this order: an [`Update`] for every warning about it; one for every
     /// event that it stands for (none if it was dropped, several if it is a chunk). Each has the
-    /// [`Snapshot`](crate::snapshot::Snapshot) behind it and marks the message that changed.
+    /// [`Snapshot`](crate::snapshot::Snapshot) after it and marks the message that changed.
     ///
     /// # Ending
     /// With the source, if the last run had its terminal event (`RUN_FINISHED` or `RUN_ERROR`). A
@@ -347,7 +347,7 @@ pub trait EventStreamExt: Stream {
     /// Raw events in; out come two streams that two tasks can own, of the events and of the
     /// snapshots.
     ///
-    /// It is [`updates`](EventStreamExt::updates) with [`Updates::split`] behind it. Which half
+    /// It is [`updates`](EventStreamExt::updates) with [`Updates::split`] after it. Which half
     /// may wait for which, how they end and what it costs: see [`split`](super::split()).
     ///
     /// # Examples
@@ -388,7 +388,7 @@ pub trait EventStreamExt: Stream {
     ///
     /// For each raw event, in this order: a [`RawItem::Warning`] for every translation (B1, B2,
     /// B3); the event, changed or not. Middleware that wants to see raw material has its place
-    /// behind this stage.
+    /// after this stage.
     ///
     /// # Ending
     /// With the source.
@@ -586,7 +586,7 @@ pub trait EventStreamExt: Stream {
         giving::<Item, <Self::Item as ItemInput>::Error, _>(Verify::new(self, machine))
     }
 
-    /// The fourth stage: verified items in, each out with the conversation as it stands behind it.
+    /// The fourth stage: verified items in, each out with the conversation as it stands after it.
     ///
     /// For each item, in this order: an [`Update`] for every warning that assembling it causes,
     /// then its own. The items must have been [verified](EventStreamExt::verify): what comes out

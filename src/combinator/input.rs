@@ -78,7 +78,7 @@ impl<E> RawInput for Result<RawItem, Error<E>> {
     }
 }
 
-/// What a stream may give to a stage behind enforcement: an [`Item`] or what turns into one, or a
+/// What a stream may give to a stage after enforcement: an [`Item`] or what turns into one, or a
 /// [`Result`] of it as the stages give it.
 ///
 /// | the source gives | the stage's error |
@@ -90,7 +90,7 @@ impl<E> RawInput for Result<RawItem, Error<E>> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no item",
     label = "the source gives `{Self}`",
-    note = "a stage behind enforcement takes `Item`, `Indexed` or `Event`, or a `Result` of one of these whose error is `Error<E>`",
+    note = "a stage after enforcement takes `Item`, `Indexed` or `Event`, or a `Result` of one of these whose error is `Error<E>`",
     note = "for an error of your own: `.map_err(Error::Source)`; for raw events: `.enforce()` first"
 )]
 pub trait ItemInput {

@@ -85,7 +85,7 @@ pub type Split<S, E> = (SplitEvents<S, E>, SplitSnapshots<S, E>);
 /// one with [`SplitSnapshots::every`].
 ///
 /// The source is driven by whichever half is polled; nothing is spawned. Either half can lag
-/// behind the other by 64 items or 1 MiB of them ([`SplitCapacity`]), then it holds the other back:
+/// after the other by 64 items or 1 MiB of them ([`SplitCapacity`]), then it holds the other back:
 ///
 /// | | the events half goes on | the snapshots half goes on |
 /// |---|---|---|

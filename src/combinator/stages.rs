@@ -78,11 +78,11 @@ combinators! {
     /// [`verify`](super::EventStreamExt::verify).
     Verify<S>: Verifier, ItemInput::Item => Item;
 
-    /// Verified items, each with the conversation behind it: the stream of
+    /// Verified items, each with the conversation after it: the stream of
     /// [`assemble`](super::EventStreamExt::assemble).
     Assemble<S>: Assembler, ItemInput::Item => Update;
 
-    /// Raw events as verified ones, each with the conversation behind it: the stream of
+    /// Raw events as verified ones, each with the conversation after it: the stream of
     /// [`updates`](super::EventStreamExt::updates).
     Updates<S>: Pipeline, RawInput::Raw => Update;
 
@@ -118,7 +118,7 @@ combinators! {
 macro_rules! with_snapshot {
     ($($name:ident)*) => {$(
         impl<S> $name<S> {
-            /// The conversation as it stands behind everything that came so far.
+            /// The conversation as it stands after everything that came so far.
             #[must_use]
             pub fn snapshot(&self) -> &Snapshot {
                 self.machine().snapshot()

@@ -213,7 +213,7 @@ impl<E> From<LimitExceeded> for Error<E> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Malformed {
-    /// The rule: E5 for a field, E9 for a frame that is no event, T2 for protobuf that is none.
+    /// The rule: E5 for a field, E9 for a frame without an event, T2 for invalid protobuf.
     pub rule: Rule,
     /// The index of the input event, from 0.
     pub event: u64,

@@ -284,7 +284,7 @@ fn run_of_text(bytes: &[u8]) -> usize {
         let quote = is_below(word ^ (ONES * u64::from(b'"')), 1);
         let backslash = is_below(word ^ (ONES * u64::from(b'\\')), 1);
         let found = quote | backslash | is_below(word, 0x20);
-        // A borrow can mark bytes behind the first hit, never before it.
+        // A borrow can mark bytes after the first hit, never before it.
         if found != 0 {
             return len + (found.trailing_zeros() / 8) as usize;
         }

@@ -108,7 +108,7 @@ impl Enforcer {
                 match core::str::from_utf8(bytes) {
                     Ok(text) => self.read_text(text, index, next),
                     Err(error) => {
-                        Err(no_event(index, "UTF-8", format!("a byte that is none at offset {}", error.valid_up_to())))
+                        Err(no_event(index, "UTF-8", format!("an invalid byte at offset {}", error.valid_up_to())))
                     }
                 }
             }

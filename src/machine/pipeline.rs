@@ -301,7 +301,7 @@ impl Pipeline {
         PipelineBuilder::default()
     }
 
-    /// The conversation as it stands behind everything that was pushed.
+    /// The conversation as it stands after everything that was pushed.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         self.assembler.snapshot()

@@ -63,7 +63,7 @@ pub enum IdChecks {
 /// order: the same items. Before an event its own warnings come: rule R10 (see [`IdChecks`]), and
 /// R11 for a `protocolVersion` that is newer than [`PROTOCOL_VERSION`] or not MAJOR.MINOR.
 ///
-/// An event that middleware added, and which has no index, is counted behind those before it.
+/// An event that middleware added, and which has no index, is counted after those before it.
 ///
 /// # Errors
 /// `push` gives [`Error::Violation`] for an event that is illegal where it stands; its rule is one
@@ -319,7 +319,7 @@ impl Verifier {
         }
     }
 
-    /// An event that stands before the first run, or behind the end of one (R1, R3, R4).
+    /// An event that stands before the first run, or after the end of one (R1, R3, R4).
     #[cold]
     fn outside_of_a_run(&self, event: &Event, place: Place) -> Error {
         let violation = |rule, expected: &'static str, found: &'static str| place.violation(rule, expected, found);

@@ -455,7 +455,7 @@ impl Capture {
         (item, self.at.take())
     }
 
-    /// Reads a comment; gives the end that it tells of, where that is none in good order.
+    /// Reads a comment; gives the end that it tells of, unless that end is in good order.
     fn read_comment(&mut self, comment: &[u8]) -> Option<(Duration, Error<RecordedError>)> {
         let text = core::str::from_utf8(comment).ok()?.strip_prefix(": ")?;
         if text == HEADER {

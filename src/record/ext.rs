@@ -21,7 +21,7 @@ pub trait RecordStreamExt: Stream {
     /// that [`record`](crate::record) describes: each event as the text that it came as, with the
     /// time since this call; warnings, as comments; how the source ended.
     ///
-    /// Before the other stages it records what came, and the replay is judged anew; behind
+    /// Before the other stages it records what came, and the replay is judged anew; after
     /// [`items`](crate::EventStreamExt::items) it records what the application saw.
     ///
     /// 1. An item comes, and is written; the writer may keep the stream waiting.
@@ -88,7 +88,7 @@ pub trait RecordStreamExt: Stream {
     /// [`Error::Source`] with the source's own error, or with the one that was recorded
     /// ([`RecordedError`](crate::record::RecordedError)); [`Error::Truncated`] where the recording,
     /// or what it recorded, ends within an event (rule T1a); [`Error::LimitExceeded`];
-    /// [`Error::Malformed`] (rule E9) for an array that is none.
+    /// [`Error::Malformed`] (rule E9) for an invalid array.
     ///
     /// # Cost
     /// Each byte is looked at once and copied twice. One event is held, and the piece that it came in, which
@@ -146,7 +146,7 @@ pub trait RecordAgentExt: Agent {
     ///
     /// # Errors
     /// Where `open` fails the run does not start. Where a writer fails later the run goes on, and
-    /// the failure is the last item of its stream, behind all events
+    /// the failure is the last item of its stream, after all events
     /// ([`RecordingFailed`](super::RecordingFailed)): it does not take back the outcome of
     /// the run (rule R8a). Where the run fails as well, that error is the last, and the writer's is
     /// only logged.

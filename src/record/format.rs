@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::error::Error;
 use crate::raw::RawItem;
 
-/// The comment that a recording begins with. Behind it, and only there, comments are read.
+/// The comment that a recording begins with. After it, and only there, comments are read.
 pub(super) const HEADER: &str = "ag-ui-recording 1";
 
 /// How the source of a recording ended, as it is written and read.

@@ -66,16 +66,16 @@
 //!
 //! | comment | says |
 //! |---|---|
-//! | `ag-ui-recording 1` | that the comments behind it are to be read, and the version of the format |
-//! | `+1.250112s` | when the event behind it came, in seconds since the recording began |
-//! | `line-ends rnrn` | which line ends of the event behind it are CR (`r`) and which LF (`n`): a capture has only LF within an event, and the replay has what came |
+//! | `ag-ui-recording 1` | that the comments after it are to be read, and the version of the format |
+//! | `+1.250112s` | when the event after it came, in seconds since the recording began |
+//! | `line-ends rnrn` | which line ends of the event after it are CR (`r`) and which LF (`n`): a capture has only LF within an event, and the replay has what came |
 //! | `+1.3s end` | that the source ended in good order |
 //! | `+1.3s truncated` | that it was cut off within an event |
 //! | `+1.3s failed "connection reset"` | that it failed, and why, as a JSON string |
 //! | `+1.3s warning "…"` | what a decoder or the compatibility boundary said; not replayed |
 //!
 //! A recording without any of the ends is one that broke off: its recorder was dropped, or its
-//! writer failed. Recordings may be put one behind the other, if none but the last failed: each then
+//! writer failed. Recordings may be put one after the other, if none but the last failed: each then
 //! begins where the one before ended.
 //!
 //! JSON Lines would hold no time without a member that is not the producer's, or an envelope that
@@ -87,7 +87,7 @@
 //! - The text of an event, byte for byte, whether it is JSON or not. An event that came as a value,
 //!   or typed, is written as JSON on one line.
 //! - The order, and the times to the microsecond.
-//! - Not the places of events behind frames that a tolerance has skipped: they are counted anew.
+//! - Not the places of events after frames that a tolerance has skipped: they are counted anew.
 //! - Not the type of an error, only its text: [`RecordedError`]. That it was a truncation is kept.
 
 use core::fmt;

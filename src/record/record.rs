@@ -233,7 +233,7 @@ pin_project! {
     }
 }
 
-/// What is still to be done behind what the buffer holds.
+/// What is still to be done after what the buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// All that was written is flushed.
@@ -342,7 +342,7 @@ impl<W: AsyncWrite> Tape<W> {
     }
 }
 
-/// An error of the writer ends the recording, once; an interruption is none.
+/// An error of the writer ends the recording, once; an interruption is no error.
 fn fail(result: io::Result<()>, state: &mut State, failure: &mut Option<io::Error>) {
     match result {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => {

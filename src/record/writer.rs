@@ -100,7 +100,7 @@ impl core::fmt::Display for Moment {
     }
 }
 
-/// The time and what is written behind it; `None` for any other text.
+/// The time and what is written after it; `None` for any other text.
 pub(super) fn read_moment(text: &str) -> Option<(Duration, &str)> {
     let (moment, rest) = text.split_once(' ').unwrap_or((text, ""));
     let (seconds, micros) = moment.strip_prefix('+')?.strip_suffix('s')?.split_once('.')?;

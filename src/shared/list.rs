@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::tree::{Entries, Tree};
 
 /// Distance between the keys of entries that were pushed, which are its multiples. What is inserted
-/// behind one of them has its keys in between.
+/// after one of them has its keys in between.
 const SPACING: u64 = 1 << SPACING_BITS;
 const SPACING_BITS: u32 = 32;
 
@@ -177,7 +177,7 @@ impl<T: Clone> List<T> {
         self.tree.remove(key)
     }
 
-    /// Puts a value right behind that of `key`; behind `0` it becomes the first.
+    /// Puts a value right after that of `key`; after `0` it becomes the first.
     ///
     /// O(log n), amortized: where there is no key left between the two neighbours, those around them
     /// are spread out. Only values that were inserted move, never those that were pushed.
@@ -403,7 +403,7 @@ mod tests {
                         assert!(model.iter().all(|entry| entry.0 < key));
                         model.push((key, value));
                     }
-                    // Behind the previous one, or anywhere, the front included.
+                    // After the previous one, or anywhere, the front included.
                     kind => {
                         let at = match run {
                             Some(at) if kind == 1 => at,

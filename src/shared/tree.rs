@@ -165,7 +165,7 @@ fn insert_below<T: Clone>(node: &mut Node<T>, key: u64, value: T, last: bool) ->
     Insertion::Added { right }
 }
 
-/// Puts a leaf behind all others. What comes back holds just that leaf, and belongs beside the node.
+/// Puts a leaf after all others. What comes back holds just that leaf, and belongs beside the node.
 fn append_below<T>(node: &mut Node<T>, leaf: Child<T>) -> Option<Child<T>> {
     let Node::Branch(children) = node else { return Some(leaf) };
     let children = Arc::make_mut(children);

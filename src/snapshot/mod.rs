@@ -356,7 +356,7 @@ impl fmt::Debug for MessagesIter<'_> {
     }
 }
 
-/// One step of a stream: an event or a warning, and the conversation as it stands behind it.
+/// One step of a stream: an event or a warning, and the conversation as it stands after it.
 #[derive(Clone)]
 pub struct Update {
     pub(crate) item: Item,
@@ -412,7 +412,7 @@ impl Update {
         self.item.warning()
     }
 
-    /// The conversation behind the event.
+    /// The conversation after the event.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -424,7 +424,7 @@ impl Update {
         self.item.into_event()
     }
 
-    /// The conversation behind the event.
+    /// The conversation after the event.
     #[must_use]
     pub fn into_snapshot(self) -> Snapshot {
         self.snapshot
@@ -436,7 +436,7 @@ impl Update {
         (self.item, self.snapshot)
     }
 
-    /// The one message that the event changed, as it stands behind it. `None` where it changed
+    /// The one message that the event changed, as it stands after it. `None` where it changed
     /// none, or several at once (see [`Update::changed_messages`]).
     #[must_use]
     pub fn message(&self) -> Option<&Message> {

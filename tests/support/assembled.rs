@@ -39,7 +39,7 @@ pub fn assemble_run(events: impl IntoIterator<Item = Value>) -> Assembled {
     assemble(&in_run(events))
 }
 
-/// The state behind these events of a run that goes on.
+/// The state after these events of a run that goes on.
 #[track_caller]
 pub fn assemble_open(events: impl IntoIterator<Item = Value>) -> Assembled {
     let events = super::verified::run(events);

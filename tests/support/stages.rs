@@ -48,7 +48,7 @@ pub fn without_assembly(events: &[String]) -> (Vec<Item>, Option<Error>) {
     (items, error)
 }
 
-/// The machines one behind the other, each drained before the next input.
+/// The machines one after the other, each drained before the next input.
 struct Stages {
     upgrader: Upgrader,
     enforcer: Enforcer,

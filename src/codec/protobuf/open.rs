@@ -94,7 +94,7 @@ fn merge_struct(object: Option<&mut Map<String, Value>>, bytes: &[u8], depth: us
     Ok(())
 }
 
-/// Puts a member under the key of its entry. Without a value it is none: JSON has no word for it.
+/// Puts a member under the key of its entry. An entry without a value is left out: JSON cannot say it.
 fn put(object: &mut Map<String, Value>, entry: &[u8], value: Option<Value>) -> Result<(), Fault> {
     let mut key = "";
     let mut fields = Fields::of(entry);

@@ -921,7 +921,7 @@ events! {
 fn read_as<M: Wire>(occurrences: &[&[u8]], cx: &mut Reading) -> Result<Value, Fault> {
     let mut message = M::default();
     for bytes in occurrences {
-        message.merge(*bytes).map_err(|error| broken(format!("bytes that are none: {error}")))?;
+        message.merge(*bytes).map_err(|error| broken(format!("invalid bytes: {error}")))?;
     }
     Ok(message.into_json(cx)?.unwrap_or_default())
 }

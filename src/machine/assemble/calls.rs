@@ -120,7 +120,7 @@ impl Assembler {
         Change { messages: MessageChange::one(message), run: true, ..Change::default() }
     }
 
-    /// A result is a message behind the one that holds its call (rules S9, A10).
+    /// A result is a message after the one that holds its call (rules S9, A10).
     pub(super) fn add_result(&mut self, event: &ToolCallResultEvent, warnings: &mut Warnings) -> Change {
         self.live.made.entry(event.tool_call_id.id().clone()).or_default().answered = true;
         let mut message = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());

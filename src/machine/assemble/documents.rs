@@ -122,7 +122,7 @@ impl Assembler {
         }
         live.last_result.remove(&key);
         if let Message::Tool(_) = displaced {
-            // The tool messages behind their caller reach no further now than to the one before.
+            // The tool messages after their caller reach no further now than to the one before.
             if let Some((caller, last)) = live.last_result.range_mut(..key).next_back() {
                 if *last >= key {
                     let messages = &self.snapshot.0.messages;

@@ -1,4 +1,4 @@
-//! Assembly: verified events in, the conversation as it stands behind each out (rules A1 to A12).
+//! Assembly: verified events in, the conversation as it stands after each out (rules A1 to A12).
 
 use core::fmt;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -34,7 +34,7 @@ use places::{Class, Places, class_of};
 ///
 /// In: items of the stages before, which must be verified: what comes out of order is ignored
 /// here, not reported. Out, for each: an [`Update`] for every warning that it causes, then one for
-/// the item itself, each with the [`Snapshot`] behind the event.
+/// the item itself, each with the [`Snapshot`] after the event.
 ///
 /// A delta costs its own length, whatever the length of the message and of the thread, and a
 /// snapshot costs one pointer; a little more where the snapshot before is still held.
@@ -62,7 +62,7 @@ struct Live {
     /// The calls that the run started or answered (rule R9).
     made: IdMap<Id, Made>,
     places: Places,
-    /// By assistant message: how far the tool messages behind it are known to reach, so that the
+    /// By assistant message: how far the tool messages after it are known to reach, so that the
     /// next result is placed at once. Everything between the two is a tool message.
     last_result: BTreeMap<u64, u64>,
     /// The number of the next item to be opened.
@@ -167,7 +167,7 @@ impl Assembler {
         self
     }
 
-    /// The conversation as it stands behind everything that was pushed.
+    /// The conversation as it stands after everything that was pushed.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot

@@ -48,7 +48,7 @@ pub use names::{Repair, Repairs, UnknownRepair};
 /// [`Repair::IgnoreFrames`] is for [decoders](crate::codec) and does nothing here.
 ///
 /// # Errors
-/// None. Verification comes behind it.
+/// None. Verification comes after it.
 ///
 /// # Cost
 /// A probe for each event of a streamed item. What it holds is an entry for each item that the active
@@ -112,7 +112,7 @@ struct Held {
     place: Place,
     /// What the run had opened by then.
     opened: u64,
-    /// Whether anything came behind it.
+    /// Whether anything came after it.
     is_followed: bool,
 }
 
@@ -271,12 +271,12 @@ impl Repairer {
         }
     }
 
-    /// X1: an event of the run comes behind its end.
+    /// X1: an event of the run comes after its end.
     fn follow(&mut self, place: Place) {
         let Some(held) = self.held.as_mut().filter(|held| !held.is_followed) else { return };
         held.is_followed = true;
         let finished = held.place.index;
-        let what = format!("comes behind RUN_FINISHED (event {finished}), which waits for the end of the run");
+        let what = format!("comes after RUN_FINISHED (event {finished}), which waits for the end of the run");
         self.warn(Rule::X1, place, "", &what, Rule::R4);
     }
 
@@ -342,7 +342,7 @@ impl Repairer {
         self.has(Repair::CloseAtFinish) && order < held.opened && key.kind != SubjectKind::Subagent
     }
 
-    /// RUN_ERROR ends the run; where it went on behind its RUN_FINISHED and has things open, that one
+    /// RUN_ERROR ends the run; where it went on after its RUN_FINISHED and has things open, that one
     /// is not delivered, for R3 would not let it pass.
     fn release_before_failure(&mut self, place: Place) {
         let Some(held) = &self.held else { return };
@@ -359,7 +359,7 @@ impl Repairer {
         }
     }
 
-    /// No event of this run follows, for the input is at fault: a RUN_FINISHED behind which nothing
+    /// No event of this run follows, for the input is at fault: a RUN_FINISHED after which nothing
     /// came is the end of its run all the same (rule R8a).
     pub(super) fn settle(&mut self, next: &mut impl Sink) -> Result<(), Error> {
         if self.held.as_ref().is_some_and(|held| !held.is_followed) {

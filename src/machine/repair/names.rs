@@ -34,7 +34,7 @@ macro_rules! repairs {
 }
 
 repairs! {
-    /// Events of a run that come behind its RUN_FINISHED, against rule R4.
+    /// Events of a run that come after its RUN_FINISHED, against rule R4.
     ///
     /// RUN_FINISHED is held back until RUN_STARTED, RUN_ERROR, another RUN_FINISHED or the end of the
     /// stream. Of several the last is delivered, with the usage of all.
