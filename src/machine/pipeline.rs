@@ -194,9 +194,9 @@ impl Stages {
             return enforced.warning(warning);
         }
         let index = counter.count(index);
-        match body.text() {
-            Some(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
-            _ => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
+        match body.checked() {
+            Body::Text(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
+            body => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use self::schema::Reading;
 use self::wire::{Field, Fields, broken, is_message, put_varint};
-use super::feed::{Count, Feed, Framing};
+use super::feed::{Count, Feed, Framing, read_in_place};
 use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
 use crate::event::{Event, EventType};
 use crate::limits::Limits;
@@ -113,11 +115,13 @@ pub(super) struct ProtobufFraming {
 impl Framing for ProtobufFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        while self.ready.is_empty() && !rest.is_empty() {
-            self.take(rest)?;
-        }
-        Ok(self.ready.pop_front())
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, _| {
+            while self.ready.is_empty() && !rest.is_empty() {
+                self.take(rest)?;
+            }
+            Ok(self.ready.pop_front())
+        })
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
