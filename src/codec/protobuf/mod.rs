@@ -612,7 +612,7 @@ mod tests {
             );
         }
         let mut decoder = decoder();
-        decoder.push(&[0xff; 4]).unwrap();
+        decoder.push([0xff; 4]).unwrap();
         assert_eq!(decoder.pop(), None);
         assert!(decoder.fault().is_some());
         assert!(decoder.partial().len() <= 4);

@@ -51,6 +51,9 @@ enum Kind {
     Other,
 }
 
+/// Reads an open value from its occurrences, no deeper than this; counts the numbers that JSON cannot say.
+type ReadOpen = fn(&[Vec<u8>], usize, &mut usize) -> Result<Option<Value>, Fault>;
+
 /// A message of the schema.
 trait Wire: prost::Message + Default {
     const SPEC: &'static Spec;
@@ -120,7 +123,7 @@ pub(super) fn plain(frame: &[u8], max: usize) -> Option<Vec<u8>> {
                 while let Some(field) = base.next().ok()? {
                     match field {
                         (1, Field::Varint(number)) => named = number,
-                        (2, Field::Varint(moment)) => timestamp = Some(moment.cast_signed()),
+                        (2, Field::Varint(moment)) => timestamp = Some(i64::from_le_bytes(moment.to_le_bytes())),
                         _ => return None,
                     }
                 }
@@ -180,12 +183,7 @@ impl Reading {
     }
 
     /// Reads an open value of a field.
-    fn open(
-        &mut self,
-        key: &str,
-        read: fn(&[Vec<u8>], usize, &mut usize) -> Result<Option<Value>, Fault>,
-        occurrences: &[Vec<u8>],
-    ) -> Result<Option<Value>, Fault> {
+    fn open(&mut self, key: &str, read: ReadOpen, occurrences: &[Vec<u8>]) -> Result<Option<Value>, Fault> {
         let mut lost = 0;
         let value = read(occurrences, self.depth, &mut lost)?;
         if lost > 0 {
