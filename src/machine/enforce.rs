@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::sink::Sink;
-use super::{Machine, Push};
+use super::{Machine, Push, queued_machine};
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::fast;
 use crate::event::{Event, EventType};
@@ -245,21 +245,7 @@ impl<R: RawEvent> Push<R> for Enforcer {
     }
 }
 
-impl Machine for Enforcer {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Enforcer: Item);
 
 fn is_delta_bearing(event_type: EventType) -> bool {
     matches!(

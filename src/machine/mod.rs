@@ -82,6 +82,33 @@ pub trait Machine {
     }
 }
 
+/// The [`Machine`] of a type whose outputs wait in its queue `ready`, and which may
+/// have something to do at the end of its input.
+macro_rules! queued_machine {
+    ($name:ident: $output:ty) => {
+        $crate::machine::queued_machine!($name: $output, |_| Ok(()));
+    };
+    ($name:ident: $output:ty, $finish:expr) => {
+        impl $crate::machine::Machine for $name {
+            type Output = $output;
+
+            fn pop(&mut self) -> Option<$output> {
+                self.ready.pop_front()
+            }
+
+            fn ready(&self) -> usize {
+                self.ready.len()
+            }
+
+            fn finish(&mut self) -> Result<(), $crate::Error> {
+                let finish: fn(&mut Self) -> Result<(), $crate::Error> = $finish;
+                finish(self)
+            }
+        }
+    };
+}
+pub(crate) use queued_machine;
+
 /// A machine that takes inputs of this type.
 pub trait Push<I>: Machine {
     /// Takes the next input.

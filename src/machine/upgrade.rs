@@ -4,7 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::Error;
 use crate::excerpt::excerpt;
 use crate::id::{IdGenerator, RandomIds};
@@ -231,21 +231,7 @@ impl<R: RawEvent> Push<R> for Upgrader {
     }
 }
 
-impl Machine for Upgrader {
-    type Output = RawItem;
-
-    fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Upgrader: RawItem);
 
 /// Whether JSON text may have a retired shape in it: each has one of these words. It says no only
 /// where there is none.
@@ -530,6 +516,7 @@ fn owned<'a>(text: String) -> Str<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn only_the_words_of_old_shapes_need_a_closer_look() {

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use super::items::Items;
 use super::sink::{Sink, Stage};
 use super::table::Claim;
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent};
@@ -242,7 +242,7 @@ impl Verifier {
     /// must not: what comes after a violation means nothing that the protocol could say.
     ///
     /// `None` where nothing can be done: there is no error, or it is that of
-    /// [`finish`](Machine::finish).
+    /// [`finish`](super::Machine::finish).
     ///
     /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, with
     ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, for else everything after it would
@@ -586,18 +586,4 @@ impl<I: Into<Item>> Push<I> for Verifier {
     }
 }
 
-impl Machine for Verifier {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        self.queued(Self::end)
-    }
-}
+queued_machine!(Verifier: Item, |stage| stage.queued(Self::end));

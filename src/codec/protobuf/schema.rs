@@ -77,6 +77,9 @@ pub(super) fn check(bytes: &[u8], spec: &Spec, budget: &mut usize) -> Result<(),
     Ok(())
 }
 
+/// Reads an open value, to a depth, and counts the numbers lost in it.
+type OpenReader = fn(&[Vec<u8>], usize, &mut usize) -> Result<Option<Value>, Fault>;
+
 /// The key of content parts on their way; as JSON they are the content.
 const PARTS: &str = "contentParts";
 
@@ -95,12 +98,7 @@ impl Reading {
     }
 
     /// Reads an open value of a field.
-    fn open(
-        &mut self,
-        key: &str,
-        read: fn(&[Vec<u8>], usize, &mut usize) -> Result<Option<Value>, Fault>,
-        occurrences: &[Vec<u8>],
-    ) -> Result<Option<Value>, Fault> {
+    fn open(&mut self, key: &str, read: OpenReader, occurrences: &[Vec<u8>]) -> Result<Option<Value>, Fault> {
         let mut lost = 0;
         let value = read(occurrences, self.depth, &mut lost)?;
         if lost > 0 {

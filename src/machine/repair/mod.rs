@@ -15,7 +15,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::sink::{Sink, Stage};
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::{Error, Subject, SubjectKind};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
@@ -434,21 +434,7 @@ impl<I: Into<Item>> Push<I> for Repairer {
     }
 }
 
-impl Machine for Repairer {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        self.queued(Self::end)
-    }
-}
+queued_machine!(Repairer: Item, |stage| stage.queued(Self::end));
 
 fn key(kind: SubjectKind, id: &Id) -> Key {
     Key { kind, owner: None, id: id.clone() }
