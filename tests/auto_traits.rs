@@ -11,11 +11,9 @@ use ag_ui_stream::combinator::{
     Through, Updates, Upgrade, Verify,
 };
 use ag_ui_stream::machine::Indexed;
-use ag_ui_stream::machine::{
-    Assembler, Enforcer, EventPipeline, Expander, IdChecks, Pipeline, PipelineBuilder, Verifier,
-};
+use ag_ui_stream::machine::{Assembler, Enforcer, EventPipeline, Expander, IdChecks, Pipeline, Verifier};
 use ag_ui_stream::snapshot::{Changed, Snapshot, Update};
-use ag_ui_stream::{Agent, Error, Event, EventStreamExt, Item, Raw, RawItem};
+use ag_ui_stream::{Agent, Error, Event, EventStreamExt, Item, Options, Raw, RawItem};
 use futures::stream::{self, FusedStream, Iter};
 
 /// Asserts that a type has all of these.
@@ -130,7 +128,7 @@ is! {
     ag_ui_stream::machine::Upgrader: Send, Unpin, Debug, Default;
     Pipeline: Send, Unpin, Debug, Default;
     EventPipeline: Send, Unpin, Debug, Default;
-    PipelineBuilder: Send, Unpin, Debug, Default;
+    Options: Send, Unpin, Debug, Default;
     IdChecks: Send, Sync, Unpin, Debug, Default, Clone;
 }
 

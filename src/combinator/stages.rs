@@ -100,6 +100,10 @@ combinators! {
     /// Items through a machine of the user's own: the stream of
     /// [`through`](super::EventStreamExt::through).
     Through<S, M>: M, ItemInput::Item => M::Output;
+
+    /// Raw events through a machine: the stream of
+    /// [`through_raw`](super::EventStreamExt::through_raw).
+    ThroughRaw<S, M>: M, RawInput::Raw => M::Output;
 }
 
 #[cfg(feature = "__format")]
