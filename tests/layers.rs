@@ -26,7 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("what is sent, and bytes", &["codec", "outgoing"]),
     ("combinators over streams", &["combinator"]),
     ("agents", &["agent"]),
-    ("recordings, and clients of the network", &["client", "record"]),
+    ("conversations, recordings, and clients of the network", &["client", "conversation", "record"]),
     ("what the errors of all of these say about a run", &["source_error"]),
 ];
 

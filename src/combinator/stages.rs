@@ -133,6 +133,13 @@ macro_rules! with_snapshot {
 
 with_snapshot! { Assemble Updates Snapshots }
 
+impl<S: Unpin> Updates<S> {
+    /// Gives the run up: what was active is truncated in the snapshot.
+    pub(crate) fn abandon(&mut self) {
+        Pin::new(&mut self.inner).abandon();
+    }
+}
+
 /// Those that give updates.
 macro_rules! splittable {
     ($($name:ident: $input:ident;)*) => {$(
