@@ -90,11 +90,7 @@ impl<'a> Answers<'a> {
     ///
     /// # Errors
     /// [`AnswerError::UnknownCall`], [`AnswerError::RepeatedResult`].
-    pub fn result(
-        &mut self,
-        id: impl Into<ToolCallId>,
-        content: impl Into<Content>,
-    ) -> Result<&mut Self, AnswerError> {
+    pub fn result(&mut self, id: impl Into<ToolCallId>, content: impl Into<Content>) -> Result<&mut Self, AnswerError> {
         self.add(id.into(), content.into(), None)
     }
 
@@ -102,11 +98,7 @@ impl<'a> Answers<'a> {
     ///
     /// # Errors
     /// [`AnswerError::UnknownCall`], [`AnswerError::RepeatedResult`].
-    pub fn decline(
-        &mut self,
-        id: impl Into<ToolCallId>,
-        reason: impl Into<String>,
-    ) -> Result<&mut Self, AnswerError> {
+    pub fn decline(&mut self, id: impl Into<ToolCallId>, reason: impl Into<String>) -> Result<&mut Self, AnswerError> {
         let reason = reason.into();
         self.add(id.into(), reason.as_str().into(), Some(reason))
     }

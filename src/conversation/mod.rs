@@ -56,7 +56,7 @@ use crate::snapshot::Snapshot;
 
 pub use answers::{AnswerError, Answers};
 pub use thread::Thread;
-pub use tools::{Consent, ToolFailed, Tools, TooManyRounds};
+pub use tools::{Consent, TooManyRounds, ToolFailed, Tools};
 pub use turn::Turn;
 
 use turn::Opening;

@@ -170,7 +170,8 @@ impl Stream for Turn<'_> {
                     }
                     None => {
                         this.close();
-                        let has_called = this.snapshot().run().is_some_and(|run| !run.pending_tool_call_ids().is_empty());
+                        let has_called =
+                            this.snapshot().run().is_some_and(|run| !run.pending_tool_call_ids().is_empty());
                         if has_called {
                             if let Some(error) = Self::give(this.go_on()) {
                                 return error;
