@@ -138,3 +138,8 @@ pub use warning::Warning;
 #[cfg(all(doctest, feature = "reqwest", feature = "record"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Those of the answers to "how do I …?".
+#[cfg(all(doctest, feature = "reqwest", feature = "record", feature = "schemars"))]
+#[doc = include_str!("../docs/how-do-i.md")]
+struct HowDoI;

@@ -64,7 +64,7 @@ impl Script {
 impl Agent for Script {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
         self.0.inputs.lock().unwrap().push(input.clone());
-        let steps = self.0.runs.lock().unwrap().pop_front().expect("no more runs").ok_or("unreachable")?;
+        let steps = self.0.runs.lock().unwrap().pop_front().unwrap().ok_or("unreachable")?;
         let mut steps = VecDeque::from(steps);
         let events = stream::poll_fn(move |_| match steps.pop_front() {
             Some(Gives(event)) => std::task::Poll::Ready(Some(Ok(event))),

@@ -725,7 +725,7 @@ pub trait EventStreamExt: Stream {
     /// ]);
     /// let items: Vec<_> = source.items().or_run_error().collect().await;
     /// let Some(Event::RunError(error)) = items[1].event() else { panic!() };
-    /// assert_eq!(error.message, "the agent broke the run off");
+    /// assert_eq!(&*error.message, "the agent broke the run off");
     /// # }
     /// ```
     fn or_run_error(self) -> OrRunError<Self>

@@ -30,6 +30,7 @@
 //! while let Some(update) = turn.try_next().await? {
 //!     println!("{update:?}");
 //! }
+//! drop(turn); // One at a time.
 //! let (snapshot, ended) = conversation.send("And now?").finish().await;
 //! ended?;
 //! assert_eq!(snapshot.message("answer 3").unwrap().text().unwrap(), "3 messages");
