@@ -13,6 +13,7 @@ use crate::raw::{Body, RawEvent};
 use crate::shared::Document;
 use crate::snapshot::run::RunOutcome;
 use crate::snapshot::{Snapshot, Update};
+use crate::warning::Warning;
 
 impl Options {
     /// The pipeline with assembly.
@@ -103,22 +104,32 @@ impl Stages {
 
     #[inline]
     fn feed(&mut self, body: Body<'_>, index: Option<u64>, sink: &mut impl Sink) -> Result<(), Error> {
-        if let Body::Options(options) = body {
-            self.take_up(*options, sink);
-            return Ok(());
-        }
+        // The common case asks once.
+        let body = match body {
+            Body::Warning(warning) => return self.pass(warning, sink),
+            Body::Options(options) => {
+                self.take_up(*options, sink);
+                return Ok(());
+            }
+            body => body,
+        };
         let Self { counter, upgrader, enforcer, expander, repairer, verifier, .. } = self;
         let mut verified = Then { stage: verifier, next: sink };
         let mut expanded = Maybe { stage: repairer.as_deref_mut(), next: &mut verified };
         let mut enforced = Then { stage: expander, next: &mut expanded };
-        if let Body::Warning(warning) = body {
-            return enforced.warning(warning);
-        }
         let index = counter.count(index);
         match body.text() {
             Some(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
             _ => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
         }
+    }
+
+    /// A warning goes past all stages in its place.
+    #[cold]
+    fn pass(&mut self, warning: Warning, sink: &mut impl Sink) -> Result<(), Error> {
+        let mut verified = Then { stage: &mut self.verifier, next: sink };
+        let mut expanded = Maybe { stage: self.repairer.as_deref_mut(), next: &mut verified };
+        Then { stage: &mut self.expander, next: &mut expanded }.warning(warning)
     }
 
     fn finish(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
