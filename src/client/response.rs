@@ -59,7 +59,7 @@ impl HttpOptions {
     /// comments do so every few seconds.
     pub const DEFAULT_NO_BYTES: Duration = Common::SILENCE;
 
-    /// The default [`Limits`], both timers, no deadline, no tolerance, and the server closes the
+    /// The default [`Limits`](crate::Limits), both timers, no deadline, no tolerance, and the server closes the
     /// connection.
     pub fn new() -> Self {
         Self { common: Common::new(None), tolerate_done: false, tolerate_empty_data: false, assume: None }

@@ -44,7 +44,7 @@ impl WebSocketOptions {
     /// How long to wait after the end of a run, unless told otherwise: one second.
     pub const DEFAULT_AFTER_RUN: Duration = Duration::from_secs(1);
 
-    /// The default [`Limits`], all timers but no deadline.
+    /// The default [`Limits`](crate::Limits), all timers but no deadline.
     pub fn new() -> Self {
         Self { common: Common::new(Some(Self::DEFAULT_AFTER_RUN)) }
     }
