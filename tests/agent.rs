@@ -315,6 +315,7 @@ async fn the_stream_of_a_run_knows_the_conversation_before_it() {
         let mut updates = agent.run(later_input()).await.unwrap().updates_with(nothing.clone());
         while updates.try_next().await.unwrap().is_some() {}
         assert_eq!(updates.snapshot().messages().len(), 0);
+        assert_eq!(*updates.snapshot().state(), serde_json::json!({}));
         let updates = agent.updates_with(later_input(), nothing).await.unwrap();
         assert_eq!(updates.snapshot().messages().len(), 0);
     }

@@ -87,7 +87,8 @@ impl Stages {
         if knew_history {
             self.verifier = verifier.with_id_checks(options.id_checks.unwrap_or_default());
         }
-        let history = options.history.take().filter(|_| !knew_history);
+        // Nothing, where it was said before.
+        let history = options.history.take();
         let state = options.state.take().filter(|_| !knew_state);
         sink.begin(history.unwrap_or_default(), state, options.limits.unwrap_or_default());
     }
