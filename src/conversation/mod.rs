@@ -67,6 +67,15 @@ use turn::Opening;
 /// A turn borrows it, so that there is one at a time. However a turn ends (well, with an error,
 /// aborted, dropped) the thread holds what came of it.
 ///
+/// ```compile_fail,E0499
+/// # use ag_ui_stream::{Agent, conversation::Conversation};
+/// # fn two_at_once(mut conversation: Conversation<Box<dyn Agent>>) {
+/// let first = conversation.send("Hello");
+/// let second = conversation.send("Hello?");
+/// drop(first);
+/// # }
+/// ```
+///
 /// See the [module](self).
 pub struct Conversation<A> {
     agent: A,
