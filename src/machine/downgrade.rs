@@ -80,6 +80,7 @@ impl Downgrader {
         let (raw, index) = match input.own() {
             Owned::Event(raw, index) => (raw, self.counter.count(index)),
             Owned::Warning(warning) => return RawItem::Warning(warning),
+            Owned::Options(options) => return RawItem::Options(options),
         };
         if self.peer > ProtocolVersion::LAST_WITHOUT_SUBAGENTS {
             return RawItem::Event { raw, index };

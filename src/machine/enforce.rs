@@ -118,6 +118,10 @@ impl Enforcer {
             }
             Body::Event(event) => self.read_event(event, index, next),
             Body::Warning(warning) => next.warning(warning),
+            Body::Options(options) => {
+                self.limits = options.limits_over(self.limits);
+                Ok(())
+            }
         }
     }
 
@@ -233,8 +237,13 @@ impl fmt::Debug for Enforcer {
 impl<R: RawEvent> Push<R> for Enforcer {
     fn push(&mut self, input: R) -> Result<(), Error> {
         input.view(|body, index| {
-            if let Body::Warning(warning) = body {
-                return self.ready.warning(warning);
+            match body {
+                Body::Warning(warning) => return self.ready.warning(warning),
+                Body::Options(options) => {
+                    self.limits = options.limits_over(self.limits);
+                    return Ok(());
+                }
+                _ => {}
             }
             let index = self.counter.count(index);
             let mut ready = core::mem::take(&mut self.ready);

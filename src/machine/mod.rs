@@ -35,15 +35,16 @@ mod upgrade;
 mod verify;
 
 pub use crate::item::Indexed;
+pub use crate::options::{IdChecks, Repair, Repairs, UnknownRepair};
 pub use assemble::Assembler;
 pub use downgrade::Downgrader;
 pub use enforce::Enforcer;
 pub use expand::Expander;
-pub use pipeline::{EventPipeline, Pipeline, PipelineBuilder};
-pub use repair::{Repair, Repairer, Repairs, UnknownRepair};
+pub use pipeline::{EventPipeline, Pipeline};
+pub use repair::Repairer;
 pub use upgrade::Upgrader;
 pub(crate) use upgrade::upgrade_input;
-pub use verify::{IdChecks, Recovery, Verifier};
+pub use verify::{Recovery, Verifier};
 
 /// A stage, or any other machine: its outputs are popped. Its inputs are pushed: [`Push`].
 ///

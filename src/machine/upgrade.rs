@@ -109,7 +109,7 @@ impl Upgrader {
                 let warnings = self.upgrade_node(&mut node, index)?;
                 Some((Raw::Value(node.to_value()?), warnings))
             }
-            Body::Value(_) | Body::Event(_) | Body::Warning(_) => None,
+            Body::Value(_) | Body::Event(_) | Body::Warning(_) | Body::Options(_) => None,
         }
     }
 
@@ -226,6 +226,10 @@ impl<R: RawEvent> Push<R> for Upgrader {
                 self.ready.push_back(RawItem::Event { raw, index });
             }
             Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
+            Owned::Options(options) => {
+                self.limits = options.limits_over(self.limits);
+                self.ready.push_back(RawItem::Options(options));
+            }
         }
         Ok(())
     }

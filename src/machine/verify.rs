@@ -30,32 +30,10 @@ use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent}
 use crate::excerpt::excerpt;
 use crate::id::{IdMap, InterruptId, RunId, ThreadId};
 use crate::item::{Counter, Indexed, Item, Place};
+use crate::options::IdChecks;
 use crate::rule::Rule;
 use crate::version::{self, PROTOCOL_VERSION};
 use crate::warning::Warning;
-
-/// What becomes of a breach of rule R10, which AG-UI 1.0 states and its reference client does not
-/// check.
-///
-/// The rule has four clauses, and each names its field by the path of the warning:
-///
-/// | the breach | `Warn` | `Reject` |
-/// |---|---|---|
-/// | `RUN_FINISHED.runId` is not that of its `RUN_STARTED` | warns at `/runId` | fatal |
-/// | `RUN_FINISHED.threadId` is not that of its `RUN_STARTED` | warns at `/threadId` | fatal |
-/// | `RUN_STARTED.threadId` is not that of the first run on the stream | warns at `/threadId` | fatal |
-/// | two interrupts of an outcome have one id | warns at `/outcome/interrupts/1/id` | fatal |
-///
-/// Nothing else depends on it: what is fatal with `Warn` is fatal under the same rule with `Reject`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum IdChecks {
-    /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
-    #[default]
-    Warn,
-    /// A [`Violation`](crate::error::Violation), as the draft after 1.0 has it.
-    Reject,
-}
 
 /// Holds events to the order that the protocol prescribes: the R, S and O rules.
 ///

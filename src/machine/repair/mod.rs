@@ -26,11 +26,8 @@ use crate::event::{
 use crate::id::{Id, SubagentRunId};
 use crate::item::{Counter, Indexed, Item, Place};
 use crate::message::Role;
+use crate::options::{Repair, Repairs};
 use crate::rule::Rule;
-
-mod names;
-
-pub use names::{Repair, Repairs, UnknownRepair};
 
 /// Mends faults of real producers that verification rejects: rules X1, X2, X3 and X5, each where it
 /// is switched on.
