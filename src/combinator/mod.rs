@@ -137,6 +137,7 @@ mod idle;
 mod input;
 #[cfg(feature = "sse")]
 mod keep_alive;
+mod or_run_error;
 #[cfg(feature = "__format")]
 mod pieces;
 mod split;
@@ -154,6 +155,7 @@ pub use ext::EventStreamExt;
 pub use input::{ItemInput, RawInput};
 #[cfg(feature = "sse")]
 pub use keep_alive::KeepAlive;
+pub use or_run_error::OrRunError;
 #[cfg(feature = "__format")]
 pub use pieces::{Pieces, pieces};
 pub use split::{
@@ -163,7 +165,7 @@ pub use split::{
 pub use stages::Encode;
 #[cfg(feature = "__codec")]
 pub use stages::ToJson;
-pub use stages::{Assemble, Enforce, Events, Expand, Items, Snapshots, Through, Updates, Upgrade, Verify};
+pub use stages::{Assemble, Enforce, Events, Expand, Items, Snapshots, Through, ThroughRaw, Updates, Upgrade, Verify};
 pub use take_run::TakeRun;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]

@@ -100,6 +100,10 @@ combinators! {
     /// Items through a machine of the user's own: the stream of
     /// [`through`](super::EventStreamExt::through).
     Through<S, M>: M, ItemInput::Item => M::Output;
+
+    /// Raw events through a machine: the stream of
+    /// [`through_raw`](super::EventStreamExt::through_raw).
+    ThroughRaw<S, M>: M, RawInput::Raw => M::Output;
 }
 
 #[cfg(feature = "__format")]
@@ -128,6 +132,13 @@ macro_rules! with_snapshot {
 }
 
 with_snapshot! { Assemble Updates Snapshots }
+
+impl<S: Unpin> Updates<S> {
+    /// Gives the run up: what was active is truncated in the snapshot.
+    pub(crate) fn abandon(&mut self) {
+        Pin::new(&mut self.inner).abandon();
+    }
+}
 
 /// Those that give updates.
 macro_rules! splittable {

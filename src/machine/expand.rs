@@ -22,7 +22,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::sink::{Sink, Stage};
 use super::streamed::Streamed;
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::{Error, History, Subject};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
@@ -103,7 +103,7 @@ pub struct Expander {
     /// only one.
     keys: PerStreamed<u64>,
     /// The stream that ended last, for errors.
-    ended: PerStreamed<Option<Ended>>,
+    ended: PerStreamed<Option<Box<Ended>>>,
     /// High halves that wait for the next delta of their item (rule E11).
     held: PerStreamed<IdMap<Id, Half>>,
     ready: VecDeque<Item>,
@@ -366,7 +366,7 @@ impl Expander {
         *self.keys.get_mut(kind) ^= key;
         self.give_up_half(kind, &stream.item, place, next)?;
         let end = kind.end(stream.item.clone(), stream.owner.clone());
-        *self.ended.get_mut(kind) = Some(Ended { stream, at: place.index, by: place.sent_as });
+        *self.ended.get_mut(kind) = Some(Box::new(Ended { stream, at: place.index, by: place.sent_as }));
         next.event(place.gives_as(kind.chunk(), end))
     }
 
@@ -554,21 +554,7 @@ impl<I: Into<Item>> Push<I> for Expander {
     }
 }
 
-impl Machine for Expander {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        self.queued(Self::end)
-    }
-}
+queued_machine!(Expander: Item, |stage| stage.queued(Self::end));
 
 impl<'a> Reach<'a> {
     /// The rules C6, C7 and C8 in one table.
@@ -769,6 +755,7 @@ fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::event::{CustomEvent, RawPassthroughEvent, TextMessageChunkEvent, TextMessageContentEvent};
+    use crate::machine::Machine;
 
     fn chunk(id: &str, owner: Option<&str>, delta: &str) -> Event {
         let mut chunk = TextMessageChunkEvent::new();

@@ -315,10 +315,10 @@ impl Message {
     /// # Examples
     /// A conversation that was stored, given back to a pipeline:
     /// ```
-    /// use ag_ui_stream::machine::{Pipeline, Push};
+    /// use ag_ui_stream::Options;
     /// use ag_ui_stream::message::{Message, UserMessage};
     ///
-    /// let before = Pipeline::builder().history([UserMessage::new("m", "Hello").into()]).build();
+    /// let before = Options::new().history([UserMessage::new("m", "Hello").into()]).build();
     /// let stored = serde_json::to_string(&before.snapshot().messages())?;
     ///
     /// let mut history = Vec::new();
@@ -327,7 +327,7 @@ impl Message {
     ///     assert_eq!(warnings, []);
     ///     history.extend(message);
     /// }
-    /// let after = Pipeline::builder().history(history).build();
+    /// let after = Options::new().history(history).build();
     /// assert_eq!(after.snapshot(), before.snapshot());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -51,9 +51,6 @@ enum Kind {
     Other,
 }
 
-/// Reads an open value from its occurrences, no deeper than this; counts the numbers that JSON cannot say.
-type ReadOpen = fn(&[Vec<u8>], usize, &mut usize) -> Result<Option<Value>, Fault>;
-
 /// A message of the schema.
 trait Wire: prost::Message + Default {
     const SPEC: &'static Spec;
@@ -165,6 +162,9 @@ fn put_member(key: &str, value: &(impl serde::Serialize + ?Sized), json: &mut Ve
     compact::write(value, json).ok()
 }
 
+/// Reads an open value, to a depth, and counts the numbers lost in it.
+type OpenReader = fn(&[Vec<u8>], usize, &mut usize) -> Result<Option<Value>, Fault>;
+
 /// The key of content parts on their way; as JSON they are the content.
 const PARTS: &str = "contentParts";
 
@@ -183,7 +183,7 @@ impl Reading {
     }
 
     /// Reads an open value of a field.
-    fn open(&mut self, key: &str, read: ReadOpen, occurrences: &[Vec<u8>]) -> Result<Option<Value>, Fault> {
+    fn open(&mut self, key: &str, read: OpenReader, occurrences: &[Vec<u8>]) -> Result<Option<Value>, Fault> {
         let mut lost = 0;
         let value = read(occurrences, self.depth, &mut lost)?;
         if lost > 0 {
