@@ -129,6 +129,11 @@ impl BuildHasher for BuildIdHasher {
 /// A map keyed by ids, without hashing them again.
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildIdHasher>;
 
+/// An empty one.
+pub(crate) const fn id_map<K, V>() -> IdMap<K, V> {
+    HashMap::with_hasher(BuildIdHasher)
+}
+
 /// Gives equal texts the same allocation, as far as it remembers them.
 ///
 /// A table of bounded size with two places for each id: a stream of ever new ids displaces old ones

@@ -118,7 +118,13 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
 /// Of what a run takes while it streams, most is not its text, so it has to be little.
 fn a_run_is_small() {
     let region = Region::new(ALLOCATOR);
+    let live = |pipeline: &Pipeline| {
+        let change = region.change();
+        size_of_val(pipeline) + change.bytes_allocated - change.bytes_deallocated
+    };
     let mut pipeline = Pipeline::new();
+    let new = live(&pipeline);
+    assert!(new <= 1_000, "{new} bytes for a new pipeline");
     feed(&mut pipeline, [&RUN_STARTED.to_owned()]);
     let start = r#"{"type":"TEXT_MESSAGE_START","messageId":"m"}"#;
     pipeline.push(start).unwrap();
@@ -127,9 +133,8 @@ fn a_run_is_small() {
         pipeline.push(r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"token"}"#).unwrap();
         while pipeline.pop().is_some() {}
     }
-    let change = region.change();
-    let live = size_of_val(&pipeline) + change.bytes_allocated - change.bytes_deallocated;
-    assert!(live <= 6_000, "{live} bytes for a run of 600 bytes of text");
+    let running = live(&pipeline);
+    assert!(running <= 6_000, "{running} bytes for a run of 600 bytes of text");
 }
 
 /// Bytes to updates: no allocation for a short delta that a piece holds whole.

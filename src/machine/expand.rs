@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use smol_str::{SmolStr, format_smolstr};
 
+use super::lazy::{Empty, Lazy};
 use super::sink::{Sink, Stage};
 use super::streamed::Streamed;
 use super::{Push, queued_machine};
@@ -29,7 +30,7 @@ use crate::event::{
     BaseEvent, Event, EventType, ReasoningMessageStartEvent, TextMessageRole, TextMessageStartEvent, ToolCallStartEvent,
 };
 use crate::event_type::Ends;
-use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
+use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId, id_map};
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::scan::join;
 use crate::rule::Rule;
@@ -91,8 +92,15 @@ use crate::warning::Warning;
 #[derive(Default)]
 pub struct Expander {
     counter: Counter,
+    lanes: Lazy<Lanes>,
+    ready: VecDeque<Item>,
+}
+
+/// What is open, and what of it is told later.
+#[derive(Debug, Default)]
+struct Lanes {
     /// The open chunk streams, in the order they opened: the key counts openings.
-    lanes: BTreeMap<u64, Stream>,
+    streams: BTreeMap<u64, Stream>,
     opened: u64,
     /// The lane of the parent agent, and those of subagents.
     parent: Option<u64>,
@@ -106,7 +114,6 @@ pub struct Expander {
     ended: PerStreamed<Option<Box<Ended>>>,
     /// High halves that wait for the next delta of their item (rule E11).
     held: PerStreamed<IdMap<Id, Half>>,
-    ready: VecDeque<Item>,
 }
 
 #[derive(Debug, Default)]
@@ -186,11 +193,26 @@ impl Expander {
     pub fn new() -> Self {
         Self::default()
     }
+}
 
+impl Empty for Lanes {
+    const EMPTY: &'static Self = &Self {
+        streams: BTreeMap::new(),
+        opened: 0,
+        parent: None,
+        subagents: id_map(),
+        items: PerStreamed { text: id_map(), tool_call: id_map(), reasoning: id_map() },
+        keys: PerStreamed { text: 0, tool_call: 0, reasoning: 0 },
+        ended: PerStreamed { text: None, tool_call: None, reasoning: None },
+        held: PerStreamed { text: id_map(), tool_call: id_map(), reasoning: id_map() },
+    };
+}
+
+impl Lanes {
     /// Whether nothing is open or held.
     #[inline]
     fn is_idle(&self) -> bool {
-        self.lanes.is_empty() && self.held.is_empty()
+        self.streams.is_empty() && self.held.is_empty()
     }
 
     /// Ends the chunk streams that an event reaches, and mends its delta.
@@ -253,7 +275,7 @@ impl Expander {
         place: Place,
     ) -> Result<Option<&Stream>, Error> {
         if let Some(item) = item {
-            let held = self.items.get(kind).get(item).and_then(|key| self.lanes.get(key));
+            let held = self.items.get(kind).get(item).and_then(|key| self.streams.get(key));
             return match (held, tag) {
                 (Some(stream), Some(tag)) if stream.owner.as_ref() != Some(tag) => {
                     let expected = match &stream.owner {
@@ -266,7 +288,7 @@ impl Expander {
                 (held, _) => Ok(held),
             };
         }
-        let of_this_kind = |key: u64| self.lanes.get(&key).filter(|stream| stream.kind() == kind);
+        let of_this_kind = |key: u64| self.streams.get(&key).filter(|stream| stream.kind() == kind);
         if tag.is_some() {
             return Ok(self.lane_of(tag).and_then(of_this_kind));
         }
@@ -280,7 +302,7 @@ impl Expander {
                 let expected = format!("`{}` or `subagentRunId`, to tell which item it continues", kind.id_field());
                 let found = format!("neither, and {several} lanes with an open {}", kind.subject());
                 let mut violation = place.violation(Rule::C4, expected, found);
-                let candidates = self.lanes.values().filter(|stream| stream.kind() == kind);
+                let candidates = self.streams.values().filter(|stream| stream.kind() == kind);
                 violation.others = candidates.map(|stream| (stream.subject(), stream.history())).collect();
                 Err(violation.into())
             }
@@ -320,7 +342,7 @@ impl Expander {
         *self.keys.get_mut(kind) ^= key;
         let start = claims.start(item.clone(), tag.cloned(), base);
         let stream = Stream { item: item.clone(), owner: tag.cloned(), established: claims, since: place.index };
-        self.lanes.insert(key, stream);
+        self.streams.insert(key, stream);
         next.event(place.gives(start))?;
         Ok(item)
     }
@@ -354,7 +376,7 @@ impl Expander {
 
     /// Ends the stream of a lane: its END.
     fn close(&mut self, key: u64, place: Place, next: &mut impl Sink) -> Result<(), Error> {
-        let Some(stream) = self.lanes.remove(&key) else { return Ok(()) };
+        let Some(stream) = self.streams.remove(&key) else { return Ok(()) };
         let kind = stream.kind();
         match &stream.owner {
             None => self.parent = None,
@@ -380,7 +402,7 @@ impl Expander {
         place: Place,
         next: &mut impl Sink,
     ) -> Result<(), Error> {
-        if self.lanes.is_empty() {
+        if self.streams.is_empty() {
             return Ok(());
         }
         let mut keys = [self.lane_of(owner), self.items.get(kind).get(item).copied()];
@@ -389,7 +411,7 @@ impl Expander {
     }
 
     fn close_all(&mut self, place: Place, next: &mut impl Sink) -> Result<(), Error> {
-        while let Some(key) = self.lanes.keys().next().copied() {
+        while let Some(key) = self.streams.keys().next().copied() {
             self.close(key, place, next)?;
         }
         Ok(())
@@ -487,7 +509,7 @@ impl fmt::Debug for Expander {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Expander")
             .field("events", &self.counter.next())
-            .field("open", &self.lanes.len())
+            .field("open", &self.lanes.streams.len())
             .field("ready", &self.ready.len())
             .finish_non_exhaustive()
     }
@@ -502,20 +524,20 @@ impl Stage for Expander {
             Reach::Chunk => {
                 // Nothing else is a chunk, so this always finds one.
                 return match Chunk::from_event(indexed.event) {
-                    Some(chunk) => self.expand(chunk, halves, place, next),
+                    Some(chunk) => self.lanes.expand(chunk, halves, place, next),
                     None => Ok(()),
                 };
             }
             Reach::Aside => {}
-            _ if self.is_idle() && !halves.any() => {}
-            _ => self.disturb(&mut indexed, halves, place, next)?,
+            _ if self.lanes.is_idle() && !halves.any() => {}
+            _ => self.lanes.disturb(&mut indexed, halves, place, next)?,
         }
         next.event(indexed)
     }
 
     #[inline(always)]
     fn feed_text_content(&mut self, content: TextContent, place: Place, next: &mut impl Sink) -> Result<(), Error> {
-        if self.is_idle() {
+        if self.lanes.is_idle() {
             return next.text_content(content, place);
         }
         self.feed(place.gives(content.into_event()), next)
@@ -525,7 +547,8 @@ impl Stage for Expander {
     fn feed_text_chunk(&mut self, chunk: TextChunk, place: Place, next: &mut impl Sink) -> Result<(), Error> {
         let (item, tag) = (chunk.message_id.as_ref().map(MessageId::id), chunk.owner.as_ref());
         // What is wrong with it is said when it is expanded.
-        if let (true, Ok(Some(stream))) = (self.held.is_empty(), self.stream_for(Streamed::Text, item, tag, place)) {
+        let lanes = &*self.lanes;
+        if let (true, Ok(Some(stream))) = (lanes.held.is_empty(), lanes.stream_for(Streamed::Text, item, tag, place)) {
             let message_id = chunk.message_id.unwrap_or_else(|| MessageId::from_id(stream.item.clone()));
             let owner = chunk.owner.or_else(|| stream.owner.clone());
             return next.text_content(TextContent { message_id, delta: chunk.delta, owner, timestamp: None }, place);
@@ -535,9 +558,8 @@ impl Stage for Expander {
 
     /// Rule C11: nothing is synthesized.
     fn end(&mut self, next: &mut impl Sink) -> Result<(), Error> {
-        self.held
-            .take_all()
-            .into_iter()
+        let held = self.lanes.made().map(|lanes| lanes.held.take_all()).unwrap_or_default();
+        held.into_iter()
             .try_for_each(|(_, _, half)| next.warning(half.lost("the input ended; U+FFFD is not delivered either")))
     }
 
@@ -549,7 +571,7 @@ impl Stage for Expander {
 impl<I: Into<Item>> Push<I> for Expander {
     fn push(&mut self, input: I) -> Result<(), Error> {
         self.queue_item(input.into()).inspect_err(|error| {
-            crate::log::rejected(error, &format_args!("{} chunk streams open", self.lanes.len()));
+            crate::log::rejected(error, &format_args!("{} chunk streams open", self.lanes.streams.len()));
         })
     }
 }
@@ -780,14 +802,11 @@ mod tests {
     }
 
     fn assert_is_at_rest(expander: &Expander) {
-        assert!(expander.lanes.is_empty() && expander.parent.is_none() && expander.subagents.is_empty());
-        assert!(
-            expander.items.text.is_empty()
-                && expander.items.tool_call.is_empty()
-                && expander.items.reasoning.is_empty()
-        );
-        assert_eq!((expander.keys.text, expander.keys.tool_call, expander.keys.reasoning), (0, 0, 0));
-        assert!(expander.held.is_empty());
+        let Lanes { streams, parent, subagents, items, keys, held, .. } = &*expander.lanes;
+        assert!(streams.is_empty() && parent.is_none() && subagents.is_empty());
+        assert!(items.text.is_empty() && items.tool_call.is_empty() && items.reasoning.is_empty());
+        assert_eq!((keys.text, keys.tool_call, keys.reasoning), (0, 0, 0));
+        assert!(held.is_empty());
     }
 
     #[test]
@@ -803,7 +822,7 @@ mod tests {
         pop_all(&mut expander);
         expander.push(raw()).unwrap();
         assert_eq!(pop_all(&mut expander), [Item::from(raw())]);
-        assert_eq!(expander.lanes.len(), 1);
+        assert_eq!(expander.lanes.streams.len(), 1);
     }
 
     #[test]
@@ -815,7 +834,7 @@ mod tests {
                 expander.push(chunk(&format!("m{at}-{round}"), Some(&owner(at)), "a")).unwrap();
             }
         }
-        assert_eq!(expander.lanes.len(), 100);
+        assert_eq!(expander.lanes.streams.len(), 100);
         assert_eq!(pop_all(&mut expander).len(), 3 * 200 + 2 * 100);
         // All but one go; the last is found without a tag or an id.
         for at in 0..99 {

@@ -25,6 +25,7 @@ mod downgrade;
 mod enforce;
 mod expand;
 mod items;
+mod lazy;
 mod patch;
 mod pipeline;
 mod repair;

@@ -41,7 +41,7 @@ struct Stages {
     /// Where there is something to repair: what goes past it goes past the fast paths too.
     repairer: Option<Box<Repairer>>,
     verifier: Verifier,
-    /// What was said, the conversation left out, until the first event.
+    /// What was said, the conversation left out; `None` where that is nothing.
     said: Option<Box<Options>>,
 }
 
@@ -71,7 +71,7 @@ impl Stages {
             expander: Expander::new(),
             repairer: (!repairs.is_empty()).then(|| Box::new(Repairer::new(repairs))),
             verifier,
-            said: Some(Box::new(said)),
+            said: (!said.is_empty()).then(|| Box::new(said)),
         }
     }
 
@@ -79,7 +79,10 @@ impl Stages {
     /// already.
     #[cold]
     fn take_up(&mut self, options: Options, sink: &mut impl Sink) {
-        let Some(said) = self.said.take().filter(|_| self.counter.next() == 0) else { return };
+        if self.counter.next() != 0 {
+            return;
+        }
+        let said = self.said.take().map_or_else(Options::default, |said| *said);
         let (knew_history, knew_state) = (said.history.is_some(), said.state.is_some());
         let mut options = said.or(options);
         let verifier = core::mem::take(&mut self.verifier);

@@ -3,8 +3,9 @@
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
+use super::lazy::{Empty, Lazy};
 use crate::error::{History, Subject, SubjectKind};
-use crate::id::{BuildIdHasher, Id, IdMap, SubagentRunId};
+use crate::id::{BuildIdHasher, Id, IdMap, SubagentRunId, id_map};
 
 /// Who owns a thing: an invocation of a subagent, or the parent agent where there is none (O1).
 pub(crate) type Owner = Option<SubagentRunId>;
@@ -50,7 +51,7 @@ pub(crate) enum Claim {
 }
 
 /// The statuses of one entry: a single one, or one for each kind that shares the owner.
-pub(crate) trait Statuses: Copy + Default {
+pub(crate) trait Statuses: Copy + Default + 'static {
     /// The status of the thing of this kind.
     fn of(self, kind: SubjectKind) -> Status;
 
@@ -116,11 +117,11 @@ impl Statuses for Reasoning {
 }
 
 /// What names a thing of one kind.
-pub(crate) trait Key: Clone + Eq + Hash {
+pub(crate) trait Key: Clone + Eq + Hash + 'static {
     fn text(&self) -> &str;
 }
 
-impl<T: Clone + Eq + Hash + AsRef<str>> Key for T {
+impl<T: Clone + Eq + Hash + AsRef<str> + 'static> Key for T {
     fn text(&self) -> &str {
         self.as_ref()
     }
@@ -180,32 +181,27 @@ impl<K: Key, L: Statuses> Entry<K, L> {
 /// Looking up the thing that was looked up last, as a row of deltas does, compares two pointers;
 /// any other costs one probe.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<K, L = Status> {
+pub(crate) struct Table<K, L = Status>(Lazy<Inner<K, L>>);
+
+#[derive(Clone, Debug)]
+struct Inner<K, L> {
     /// By hash, so that no key is held twice; by the next free number where two hashes are equal.
     places: IdMap<u64, usize>,
     entries: Vec<Entry<K, L>>,
     last: usize,
 }
 
-impl<K, L> Default for Table<K, L> {
+impl<K, L> Default for Inner<K, L> {
     fn default() -> Self {
         Self { places: IdMap::default(), entries: Vec::new(), last: 0 }
     }
 }
 
-impl<K: Key, L: Statuses> Table<K, L> {
-    /// Room that is kept from one run to the next: enough for most runs, nothing beside a thread.
-    const KEPT: usize = 64;
+impl<K: 'static, L: 'static> Empty for Inner<K, L> {
+    const EMPTY: &'static Self = &Self { places: id_map(), entries: Vec::new(), last: 0 };
+}
 
-    /// Forgets everything (R6).
-    pub(crate) fn reset(&mut self) {
-        self.places.clear();
-        self.places.shrink_to(Self::KEPT);
-        self.entries.clear();
-        self.entries.shrink_to(Self::KEPT);
-        self.last = 0;
-    }
-
+impl<K: Key, L> Inner<K, L> {
     /// The place of a key, or the free number under which it would be noted.
     #[inline]
     fn place(&self, key: &K) -> Result<usize, u64> {
@@ -218,34 +214,58 @@ impl<K: Key, L: Statuses> Table<K, L> {
         }
         Err(number)
     }
+}
+
+impl<K, L> Default for Table<K, L> {
+    fn default() -> Self {
+        Self(Lazy::default())
+    }
+}
+
+impl<K: Key, L: Statuses> Table<K, L> {
+    /// Room that is kept from one run to the next: enough for most runs, nothing beside a thread.
+    const KEPT: usize = 64;
+
+    /// Forgets everything (R6).
+    pub(crate) fn reset(&mut self) {
+        if let Some(inner) = self.0.made() {
+            inner.places.clear();
+            inner.places.shrink_to(Self::KEPT);
+            inner.entries.clear();
+            inner.entries.shrink_to(Self::KEPT);
+            inner.last = 0;
+        }
+    }
 
     #[inline]
     pub(crate) fn find(&mut self, key: &K) -> Option<&mut Entry<K, L>> {
-        let place = match self.entries.get(self.last) {
-            Some(entry) if entry.key == *key => self.last,
-            _ => self.place(key).ok()?,
+        let inner = self.0.made()?;
+        let place = match inner.entries.get(inner.last) {
+            Some(entry) if entry.key == *key => inner.last,
+            _ => inner.place(key).ok()?,
         };
-        self.last = place;
-        self.entries.get_mut(place)
+        inner.last = place;
+        inner.entries.get_mut(place)
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<&Entry<K, L>> {
-        self.entries.get(self.place(key).ok()?)
+        self.0.entries.get(self.0.place(key).ok()?)
     }
 
     /// The entry under this key, which gets this owner if it is new: the first writer wins (O3).
     pub(crate) fn claim(&mut self, key: &K, owner: impl FnOnce() -> Owner) -> Option<&mut Entry<K, L>> {
-        let place = match self.place(key) {
+        let inner = &mut *self.0;
+        let place = match inner.place(key) {
             Ok(place) => place,
             Err(number) => {
-                let place = self.entries.len();
-                self.places.insert(number, place);
-                self.entries.push(Entry { key: key.clone(), owner: owner(), status: L::default() });
+                let place = inner.entries.len();
+                inner.places.insert(number, place);
+                inner.entries.push(Entry { key: key.clone(), owner: owner(), status: L::default() });
                 place
             }
         };
-        self.last = place;
-        self.entries.get_mut(place)
+        inner.last = place;
+        inner.entries.get_mut(place)
     }
 
     /// Notes an owner without opening anything.
@@ -266,7 +286,7 @@ impl<K: Key, L: Statuses> Table<K, L> {
 
     /// Adds what is open of this kind, each with its place in the order of the openings.
     pub(crate) fn list_open(&self, kind: SubjectKind, open: &mut Vec<(u64, Subject, History)>) {
-        for entry in &self.entries {
+        for entry in &self.0.entries {
             if let Status::Open { order, .. } = entry.status.of(kind) {
                 open.push((order, entry.subject(kind), entry.history(kind)));
             }
@@ -274,7 +294,7 @@ impl<K: Key, L: Statuses> Table<K, L> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<K, L>> {
-        self.entries.iter()
+        self.0.entries.iter()
     }
 }
 

@@ -147,7 +147,6 @@ impl Options {
         if is_first { Self::new() } else { Self::new().input(input) }
     }
 
-    #[cfg(feature = "stream")]
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -18,7 +18,7 @@ const FAN_OUT: usize = 1 << BITS;
 /// within a leaf the whole.
 #[derive(Clone)]
 pub(crate) struct Index<V> {
-    root: Arc<Node<V>>,
+    root: Option<Arc<Node<V>>>,
 }
 
 #[derive(Clone)]
@@ -47,6 +47,11 @@ fn is_deepest(depth: u32) -> bool {
 }
 
 impl<V: Clone> Node<V> {
+    /// The node at a place, to change; an empty leaf where there is none.
+    fn at(place: &mut Option<Arc<Self>>) -> &mut Self {
+        Arc::make_mut(place.get_or_insert_with(|| Arc::new(Self::Leaf(Vec::new()))))
+    }
+
     /// A full leaf as a branch, whose children have a digit less to go by.
     #[cold]
     fn split(entries: &mut Vec<Entry<V>>, depth: u32) -> Self {
@@ -62,11 +67,11 @@ impl<V: Clone> Node<V> {
 
 impl<V: Clone> Index<V> {
     pub(crate) fn new() -> Self {
-        Self { root: Arc::new(Node::Leaf(Vec::new())) }
+        Self { root: None }
     }
 
     fn find(&self, hash: u64, is_it: impl Fn(&Id) -> bool) -> Option<&V> {
-        let mut node = &*self.root;
+        let mut node = self.root.as_deref()?;
         let mut depth = 0;
         loop {
             match node {
@@ -97,7 +102,7 @@ impl<V: Clone> Index<V> {
 
     /// The leaf where a hash belongs, to change; with `room` for one more.
     fn leaf_mut(&mut self, hash: u64, room: bool) -> Option<&mut Vec<Entry<V>>> {
-        let mut node = Arc::make_mut(&mut self.root);
+        let mut node = Node::at(&mut self.root);
         let mut depth = 0;
         loop {
             if let Node::Leaf(entries) = node {
@@ -108,8 +113,7 @@ impl<V: Clone> Index<V> {
             match node {
                 Node::Leaf(entries) => return Some(entries),
                 Node::Branch(children) => {
-                    let child = children.get_mut(digit(hash, depth))?;
-                    node = Arc::make_mut(child.get_or_insert_with(|| Arc::new(Node::Leaf(Vec::new()))));
+                    node = Node::at(children.get_mut(digit(hash, depth))?);
                 }
             }
             depth += 1;

@@ -104,7 +104,7 @@ impl Assembler {
 
     /// An activity took the place of a message: what streams into it has nowhere to go (A4, A11).
     fn displace(&mut self, key: u64, displaced: &Message, warnings: &mut Warnings) {
-        let live = &mut self.live;
+        let live = &mut *self.live;
         let id = displaced.id().id();
         let mut lost = 0;
         for open in [live.text.get_mut(id), live.reasoning.get_mut(id)].into_iter().flatten() {

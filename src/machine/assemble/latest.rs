@@ -1,6 +1,6 @@
 //! A map whose latest entry stands apart: for what is open, by id.
 
-use crate::id::{Id, IdMap};
+use crate::id::{Id, IdMap, id_map};
 
 /// Values by id. The one that was added last stands apart from the table: where things open and close
 /// one after the other, none is ever hashed.
@@ -12,11 +12,13 @@ pub(crate) struct LatestMap<V> {
 
 impl<V> Default for LatestMap<V> {
     fn default() -> Self {
-        Self { latest: None, others: IdMap::default() }
+        Self::EMPTY
     }
 }
 
 impl<V> LatestMap<V> {
+    pub(crate) const EMPTY: Self = Self { latest: None, others: id_map() };
+
     #[inline]
     pub(crate) fn get(&self, id: &Id) -> Option<&V> {
         match &self.latest {

@@ -1,15 +1,16 @@
 //! Assembly: verified events in, the conversation as it stands after each out (rules A1 to A12).
 
 use core::fmt;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::lazy::{Empty, Lazy};
 use super::sink::Sink;
 use super::{Cut, Machine, Push};
 use crate::error::{Error, SubjectKind};
 use crate::event::fast::TextContent;
 use crate::event::{Event, Metadata, SubagentFinishedOutcome, SubagentSuccessOutcome};
-use crate::id::{Id, IdMap, MessageId, SubagentRunId};
+use crate::id::{Id, IdMap, MessageId, SubagentRunId, id_map};
 use crate::item::{Counter, Indexed, Item, Place};
 use crate::limits::Limits;
 use crate::message::Message;
@@ -46,7 +47,7 @@ use places::{Class, Places, class_of};
 /// the documents take more than [`Limits::max_document_bytes`].
 pub struct Assembler {
     snapshot: Snapshot,
-    live: Live,
+    live: Lazy<Live>,
     ready: VecDeque<Update>,
     limits: Limits,
     counter: Counter,
@@ -58,7 +59,7 @@ struct Live {
     text: LatestMap<OpenMessage>,
     reasoning: LatestMap<OpenMessage>,
     calls: LatestMap<OpenCall>,
-    brackets: HashMap<(SubjectKind, Id, Option<SubagentRunId>), u64>,
+    brackets: IdMap<(SubjectKind, Id, Option<SubagentRunId>), u64>,
     /// The calls that the run started or answered (rule R9).
     made: IdMap<Id, Made>,
     places: Places,
@@ -68,6 +69,20 @@ struct Live {
     /// The number of the next item to be opened.
     next_seq: u64,
     state_is_set: bool,
+}
+
+impl Empty for Live {
+    const EMPTY: &'static Self = &Self {
+        text: LatestMap::EMPTY,
+        reasoning: LatestMap::EMPTY,
+        calls: LatestMap::EMPTY,
+        brackets: id_map(),
+        made: id_map(),
+        places: Places::EMPTY,
+        last_result: BTreeMap::new(),
+        next_seq: 0,
+        state_is_set: false,
+    };
 }
 
 impl Live {
@@ -138,7 +153,7 @@ impl Assembler {
     pub fn new() -> Self {
         Self {
             snapshot: Snapshot::default(),
-            live: Live::default(),
+            live: Lazy::default(),
             ready: VecDeque::new(),
             counter: Counter::default(),
             limits: Limits::default(),

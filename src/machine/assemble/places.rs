@@ -58,6 +58,8 @@ pub(super) struct Places {
 }
 
 impl Places {
+    pub(super) const EMPTY: Self = Self { by_class: [const { Vec::new() }; 3], shared: BTreeSet::new() };
+
     #[inline]
     pub(super) fn add(&mut self, class: Class, key: u64) {
         if let Some(keys) = self.by_class.get_mut(class as usize) {
@@ -211,7 +213,7 @@ impl Assembler {
     pub(super) fn rekey(&mut self, moved: &Moved) {
         let Some((least, greatest)) = moved.ends() else { return };
         let Self { snapshot, live, .. } = self;
-        let inner = Arc::make_mut(&mut snapshot.0);
+        let (inner, live) = (Arc::make_mut(&mut snapshot.0), &mut **live);
         inner.rekey(moved);
         let mut ids = BTreeSet::new();
         let mut calls = BTreeSet::new();

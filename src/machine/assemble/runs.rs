@@ -59,7 +59,9 @@ impl Assembler {
         }
         // In a stream that was verified, none is active.
         self.end_run(RunOutcome::Truncated);
-        self.live.forget_run();
+        if let Some(live) = self.live.made() {
+            live.forget_run();
+        }
         let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
         run.parent_run_id = event.parent_run_id.clone();
         run.protocol_version = event.protocol_version.clone();
@@ -145,7 +147,9 @@ impl Assembler {
             self.set_call_status(&id, ItemStatus::Abandoned);
         }
         self.inner().settle_all();
-        self.live.forget_run();
+        if let Some(live) = self.live.made() {
+            live.forget_run();
+        }
     }
 
     /// Ends the latest run out of turn; what it has open is abandoned (rule R5).
