@@ -234,7 +234,7 @@ mod tests {
             }
             held.push((index, model));
             for (index, model) in &held {
-                assert_eq!(shape(&index.root, 0).1, model.len());
+                assert_eq!(shape(index.root.as_deref().unwrap(), 0).1, model.len());
                 for number in 0..400 {
                     assert_eq!(index.get(&id(number)), model.get(&number.to_string()), "{bits} bits");
                 }
@@ -248,7 +248,7 @@ mod tests {
         for number in 0..20_000_u64 {
             assert!(index.insert_first(&Id::new(&number.to_string()), number));
         }
-        let (height, len) = shape(&index.root, 0);
+        let (height, len) = shape(index.root.as_deref().unwrap(), 0);
         assert_eq!(len, 20_000);
         assert!(height <= 6, "{height}");
         for number in 0..20_000_u64 {
