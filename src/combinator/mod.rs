@@ -163,7 +163,7 @@ pub use split::{
 pub use stages::Encode;
 #[cfg(feature = "__codec")]
 pub use stages::ToJson;
-pub use stages::{Assemble, Enforce, Events, Expand, Items, Snapshots, Through, Updates, Upgrade, Verify};
+pub use stages::{Assemble, Compact, Enforce, Events, Expand, Items, Snapshots, Through, Updates, Upgrade, Verify};
 pub use take_run::TakeRun;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]

@@ -13,7 +13,7 @@ use crate::codec::JsonEncoder;
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Assembler, Enforcer, EventPipeline, Expander, Pipeline, Push, Upgrader, Verifier};
+use crate::machine::{Assembler, Compactor, Enforcer, EventPipeline, Expander, Pipeline, Push, Upgrader, Verifier};
 use crate::raw::RawItem;
 use crate::snapshot::{Changed, Snapshot, Update};
 
@@ -96,6 +96,9 @@ combinators! {
     /// Raw events as verified ones, with the warnings: the stream of
     /// [`items`](super::EventStreamExt::items).
     Items<S>: EventPipeline, RawInput::Raw => Item;
+
+    /// Raw events as fewer and shorter ones: the stream of [`compact`](super::EventStreamExt::compact).
+    Compact<S>: Compactor, RawInput::Raw => Event;
 
     /// Items through a machine of the user's own: the stream of
     /// [`through`](super::EventStreamExt::through).

@@ -21,6 +21,7 @@
 use crate::error::Error;
 
 mod assemble;
+mod compact;
 mod downgrade;
 mod enforce;
 mod expand;
@@ -36,6 +37,7 @@ mod verify;
 
 pub use crate::item::Indexed;
 pub use assemble::Assembler;
+pub use compact::{Compactor, compact};
 pub use downgrade::Downgrader;
 pub use enforce::Enforcer;
 pub use expand::Expander;
