@@ -1,7 +1,7 @@
 use futures::stream::Stream;
 
 use super::{
-    Assemble, Compact, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, TakeRun, Through,
+    Assemble, Compact, Enforce, Events, Expand, ItemInput, Items, RawInput, Share, Snapshots, Split, TakeRun, Through,
     Updates, Upgrade, Verify, giving,
 };
 #[cfg(doc)]
@@ -24,6 +24,7 @@ use crate::snapshot::{Changed, Update};
 /// | [`events`](EventStreamExt::events) | the events, verified and expanded |
 /// | [`items`](EventStreamExt::items) | the same with the warnings, in order |
 /// | [`split_updates`](EventStreamExt::split_updates) | two streams for two tasks: events and snapshots |
+/// | [`share`](EventStreamExt::share) | as many as come: each event after a prelude, or the newest snapshot |
 /// | [`take_run`](EventStreamExt::take_run) | the raw events of one run, where the source goes on |
 /// | [`compact`](EventStreamExt::compact) | fewer and shorter events that come to the same |
 ///
@@ -439,6 +440,17 @@ pub trait EventStreamExt: Stream {
         Self::Item: RawInput,
     {
         self.updates().split()
+    }
+
+    /// Raw events in; out comes a stream that many may read, each at their own pace, whenever they come:
+    /// every event after a prelude, or the newest snapshot. It is [`updates`](EventStreamExt::updates)
+    /// with [`Updates::share`] after it; who gets what, how readers end and what it costs, [`Share`] says.
+    fn share(self) -> Share<Self, <Self::Item as RawInput>::Error>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.updates().share()
     }
 
     /// The stage before all others, for producers older than AG-UI 1.0: raw events in, and out

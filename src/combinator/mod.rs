@@ -139,6 +139,7 @@ mod input;
 mod keep_alive;
 #[cfg(feature = "__format")]
 mod pieces;
+mod share;
 mod split;
 mod staged;
 mod stages;
@@ -156,6 +157,7 @@ pub use input::{ItemInput, RawInput};
 pub use keep_alive::KeepAlive;
 #[cfg(feature = "__format")]
 pub use pieces::{Pieces, pieces};
+pub use share::{Share, SharedError, SharedEvents, SharedSnapshots};
 pub use split::{
     ReuniteError, Reunited, Split, SplitCapacity, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };

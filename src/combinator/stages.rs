@@ -5,7 +5,8 @@ use core::task::{Context, Poll};
 
 use futures::stream::{FusedStream, Stream};
 
-use super::{ItemInput, RawInput, Split, Staged, split};
+use super::share::share;
+use super::{ItemInput, RawInput, Share, Split, SplitCapacity, Staged, split};
 #[cfg(feature = "__format")]
 use crate::codec::Encoder;
 #[cfg(feature = "__codec")]
@@ -152,4 +153,21 @@ macro_rules! splittable {
 splittable! {
     Assemble: ItemInput;
     Updates: RawInput;
+}
+
+impl<S> Updates<S>
+where
+    S: Stream,
+    S::Item: RawInput,
+{
+    /// A stream that many may read; see [`Share`].
+    pub fn share(self) -> Share<S, <S::Item as RawInput>::Error> {
+        share(self, None)
+    }
+
+    /// [`share`](Updates::share) with other bounds on what is held for slow readers. More than the bounds
+    /// is held of what comes of a single input.
+    pub fn share_with_capacity(self, capacity: SplitCapacity) -> Share<S, <S::Item as RawInput>::Error> {
+        share(self, Some(capacity))
+    }
 }

@@ -314,18 +314,19 @@ impl Pipeline {
     /// the same conversation. Where outputs wait to be popped, their events are in it already.
     ///
     /// Out, in this order: each run before the latest, as it began and ended; `RUN_STARTED`; the tool calls
-    /// that wait for an answer (rule R9), on messages of their own that the next event drops; the messages
-    /// and the state; the subagents; what is open, in the order opened; the terminal event where it has
-    /// come. Nothing before the first run: its history is what the viewer's own
+    /// that wait for an answer and the answers that there were (rule R9), in messages of their own that the
+    /// next event drops; the messages and the state; the subagents; what else is open, in the order
+    /// opened; the terminal event where it has come. Nothing before the first run: its history is what the viewer's own
     /// [`PipelineBuilder::input`] takes.
     ///
     /// Where the viewer is given the stream as it was sent, with chunks, see
     /// [`raw_prelude`](Pipeline::raw_prelude).
     ///
     /// # What does not come over
-    /// - Of messages that share an id (rules A10, A12), the last copy only.
+    /// - Of messages that share an id (rules A10, A12), the last copy only, perhaps at another place.
+    /// - That a snapshot dropped a thought that is still open, and all others (rule A11).
     /// - That an item of an earlier run was cut off: a `MESSAGES_SNAPSHOT` says that it is whole. And of
-    ///   earlier runs what they left open, their subagents, and the calls that an interrupt left pending.
+    ///   earlier runs what they left open, and their subagents.
     /// - Whose messages of earlier runs are, is known to the viewer (rule O7), and was forgotten here with
     ///   the run (rule R6). A rest that gives one of them to another owner is refused there (rule O2).
     /// - That the run was cut off or rejected: to the viewer it goes on, and is truncated at the end.

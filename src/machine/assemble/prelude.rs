@@ -1,17 +1,19 @@
 //! What brings a late viewer to where the conversation stands.
 
+use std::collections::BTreeMap;
+
+use super::Assembler;
 use super::places::{Class, class_of};
-use super::{Assembler, Made};
 use crate::error::SubjectKind;
 use crate::event::{
     CancelledOutcome, Event, InterruptOutcome, Interrupts, MessagesSnapshotEvent, ReasoningMessageStartEvent,
     ReasoningStartEvent, RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, StateSnapshotEvent,
     StepStartedEvent, SubagentErrorEvent, SubagentFinishedEvent, SubagentStartedEvent, SuccessOutcome, TextMessageRole,
-    TextMessageStartEvent, ToolCallResultEvent, ToolCallStartEvent,
+    TextMessageStartEvent, ToolCallArgsEvent, ToolCallResultEvent, ToolCallStartEvent,
 };
 use crate::id::{Id, MessageId, SubagentRunId, ToolCallId};
 use crate::machine::streamed::Streamed;
-use crate::message::{Message, Role};
+use crate::message::{Content, Message, Role};
 use crate::run_input::RunAgentInput;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 
@@ -19,13 +21,16 @@ impl Assembler {
     /// The events that lead here, without the items of which `is_left` says that others open them.
     /// Costs the conversation, and the runs.
     pub(in crate::machine) fn prelude(&self, is_left: impl Fn(Streamed, &Id) -> bool) -> Vec<Event> {
-        let mut events = Vec::new();
+        let (mut events, mut count) = (Vec::new(), 0);
         let runs = self.snapshot.runs();
         let latest = runs.len().saturating_sub(1);
         for (at, run) in runs.enumerate() {
             let has_begun = begin(run, &mut events);
+            if has_begun {
+                self.tally(run, is_left_of(&is_left), &mut count, &mut events);
+            }
             if has_begun && at == latest {
-                self.restate(run, is_left_of(&is_left), &mut events);
+                self.restate(run, is_left_of(&is_left), &mut count, &mut events);
             }
             end(run, has_begun, &mut events);
         }
@@ -33,58 +38,94 @@ impl Assembler {
     }
 
     /// What the latest run made, has open and waits for.
-    fn restate(&self, run: &Run, is_left: impl Fn(&OpenItem) -> bool, events: &mut Vec<Event>) {
-        let before = events.len();
-        self.tally(run, events);
-        let open = |is_dropped: bool| {
-            let items = run.open().filter(|item| !is_left(item) && item.kind != SubjectKind::Subagent);
-            items.filter(move |item| self.is_dropped(item) == is_dropped).map(|item| self.opened(item))
-        };
+    fn restate(&self, run: &Run, is_left: impl Fn(&OpenItem) -> bool, count: &mut usize, events: &mut Vec<Event>) {
+        let items = run.open().filter(|item| !is_left(item) && !self.is_tallied(item));
         // What a snapshot has dropped is dropped by this one again (rule A11).
-        events.extend(open(true));
+        let (dropped, held): (Vec<_>, Vec<_>) = items.partition(|item| self.is_dropped(item));
+        for item in &dropped {
+            events.push(match item.kind {
+                SubjectKind::ToolCall => {
+                    let id = ToolCallId::from_id(item.id.clone());
+                    self.call_start(&id, Some(self.free_id(count)), item.owner.as_ref())
+                }
+                _ => self.opened(item),
+            });
+        }
         let messages: Vec<Message> = self.snapshot.messages().iter().cloned().collect();
-        if !messages.is_empty() || events.len() > before {
+        if *count > 0 || !messages.is_empty() || !dropped.is_empty() {
             events.push(MessagesSnapshotEvent::new(messages).into());
         }
         if self.live.state_is_set {
             events.push(StateSnapshotEvent::new(self.snapshot.state().clone()).into());
         }
         run.subagents().for_each(|subagent| invoke(subagent, events));
-        events.extend(open(false));
+        events.extend(held.into_iter().map(|item| self.opened(item)));
     }
 
-    /// The calls that wait for an answer (rule R9), and the answers that came before their calls were
-    /// whole: all in messages that the snapshot after them drops, for it cannot be told from the messages that stay.
-    fn tally(&self, run: &Run, events: &mut Vec<Event>) {
-        let mut count = 0;
-        let mut free_id = || {
-            count += 1;
-            let mut id = format!("prelude {count}");
-            while self.snapshot.message(&id).is_some() {
-                id.push('-');
-            }
-            MessageId::from(id)
-        };
-        for id in self.unanswered(run) {
+    /// An id that no message has; they are counted.
+    fn free_id(&self, count: &mut usize) -> MessageId {
+        *count += 1;
+        let mut id = format!("prelude {count}");
+        while self.snapshot.message(&id).is_some() {
+            id.push('-');
+        }
+        MessageId::from(id)
+    }
+
+    /// The calls of the run and their answers, as far as they decide which calls wait for one (rule R9): in
+    /// messages that the snapshot after them drops, for it cannot be told from the messages that stay.
+    fn tally(&self, run: &Run, is_left: impl Fn(&OpenItem) -> bool, count: &mut usize, events: &mut Vec<Event>) {
+        let unanswered = self.unanswered(run);
+        for (at, id) in unanswered.iter().enumerate() {
             let open = self.live.calls.get(id.id()).and_then(|open| run.open.get(open.seq));
+            if open.is_some_and(&is_left) && at + 1 == unanswered.len() {
+                break;
+            }
             let owner = open.and_then(|item| item.owner.as_ref());
-            events.push(self.call_start(&id, Some(free_id()), owner));
-            events.push(Streamed::ToolCall.end(id.into_id(), owner.cloned()));
+            events.push(self.call_start(id, Some(self.free_id(count)), owner));
+            if open.is_none() {
+                let call = self.snapshot.tool_call(id);
+                let arguments = call.map(|call| call.function.arguments.to_cow()).filter(|text| !text.is_empty());
+                events.extend(arguments.map(|text| ToolCallArgsEvent::new(id.clone(), &*text).into()));
+            }
+            if open.is_none_or(&is_left) {
+                events.push(Streamed::ToolCall.end(id.id().clone(), owner.cloned()));
+            }
         }
-        let calls = &self.live.calls;
-        let is_early = |id: &Id, made: &Made| made.answered && (made.started.is_none() || calls.get(id).is_some());
-        for (id, _) in self.live.made.iter().filter(|(id, made)| is_early(id, made)) {
-            events.push(ToolCallResultEvent::new(free_id(), ToolCallId::from_id(id.clone()), "").into());
+        if !run.is_running() {
+            return;
         }
+        // One that was answered may be opened again, and does not wait then.
+        let answered = self.live.made.iter().filter(|(_, made)| made.answered).map(|(id, _)| (id.as_str(), id));
+        let mut answered: BTreeMap<&str, (&Id, Content)> = answered.map(|(key, id)| (key, (id, "".into()))).collect();
+        for message in self.snapshot.messages() {
+            if let Message::Tool(result) = message {
+                if let Some((_, content)) = answered.get_mut(result.tool_call_id.as_str()) {
+                    *content = result.content.clone();
+                }
+            }
+        }
+        events.extend(answered.into_values().map(|(id, content)| {
+            ToolCallResultEvent::new(self.free_id(count), ToolCallId::from_id(id.clone()), content).into()
+        }));
     }
 
     /// The calls that wait for an answer, in the order they were started.
     fn unanswered(&self, run: &Run) -> Vec<ToolCallId> {
         match &run.outcome {
-            // RUN_FINISHED says which.
-            RunOutcome::Success { .. } => Vec::new(),
+            RunOutcome::Running => self.pending().to_vec(),
             RunOutcome::Interrupt { pending_tool_call_ids, .. } => pending_tool_call_ids.to_vec(),
-            _ => self.pending().to_vec(),
+            // RUN_FINISHED says which, or none does.
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it is opened with the calls that wait for an answer, or announced as a subagent is.
+    fn is_tallied(&self, item: &OpenItem) -> bool {
+        let made = || self.live.made.get(&item.id);
+        match item.kind {
+            SubjectKind::ToolCall => made().is_some_and(|made| made.started.is_some() && !made.answered),
+            kind => kind == SubjectKind::Subagent,
         }
     }
 
