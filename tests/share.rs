@@ -377,10 +377,10 @@ fn every_schedule_of_five_acts_gives_each_reader_a_legal_whole() {
         [Act::PollFirst, Act::PollSecond, Act::PollSnapshots, Act::PollLate, Act::DropFirst, Act::Wake, Act::Unpark];
     let steps = [
         Step::Give(Event::run_started("t", "r")),
+        Step::Yield,
         Step::Give(Event::text_start("m")),
         Step::Park,
         Step::Give(Event::text_content("m", "x")),
-        Step::Yield,
         Step::Give(Event::text_content("m", "y")),
         Step::Give(Event::text_end("m")),
         Step::Give(Event::run_finished("t", "r")),
