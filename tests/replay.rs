@@ -218,7 +218,8 @@ proptest! {
         let between = [end("a"), end("b"), json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"})];
         let open = [start("a"), start("b")];
         let (first, second) = changes.split_at(second.min(changes.len()));
-        let all = [&[run.clone()], &open[..], first, &between, &[run], &open, second].concat();
+        let run = std::slice::from_ref(&run);
+        let all = [run, &open[..], first, &between, run, &open, second].concat();
         hold(&Recorded::new("changes", all.iter().map(Value::to_string)));
     }
 }
