@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use ag_ui_stream::agent::{AgentError, RawEventStream, Replay};
 use ag_ui_stream::combinator::{
-    Assemble, Enforce, Events, Expand, Items, OrRunError, ReuniteError, Reunited, Snapshots, SplitEvents,
-    SplitSnapshots, TakeRun, Through, ThroughRaw, Updates, Upgrade, Verify,
+    Assemble, Compact, Enforce, Events, Expand, Items, OrRunError, ReuniteError, Reunited, SharedError, SharedEvents,
+    SharedSnapshots, Snapshots, SplitEvents, SplitSnapshots, TakeRun, Through, ThroughRaw, Updates, Upgrade, Verify,
 };
 use ag_ui_stream::conversation::{AnswerError, Answers, Conversation, Thread, TooManyRounds, Tools, Turn};
 use ag_ui_stream::machine::Indexed;
@@ -79,6 +79,7 @@ as_its_source_is!(
     Events,
     Updates,
     Snapshots,
+    Compact,
     TakeRun,
     OrRunError,
     Through<Verifier>,
@@ -100,6 +101,9 @@ is! {
     SplitEvents<Updates<RawEventStream>, AgentError>: Send, Sync, Unpin, Debug;
     SplitSnapshots<Updates<RawEventStream>, AgentError>: Send, Sync, Unpin, Debug;
     SplitEvents<Local, Infallible>: Unpin, Debug;
+    SharedEvents<Good, Infallible>: Send, Sync, Unpin, Debug;
+    SharedSnapshots<Pinned, Infallible>: Send, Sync, Unpin, Debug;
+    SharedError<Infallible>: Send, Sync, Unpin, Debug, std::error::Error;
     Reunited<Good, Infallible>: Send, Debug;
     ReuniteError<Good, Infallible>: Send, Sync, Unpin, Debug, std::error::Error;
 

@@ -1,14 +1,14 @@
 use futures::stream::Stream;
 
 use super::{
-    Assemble, Enforce, Events, Expand, ItemInput, Items, OrRunError, RawInput, Snapshots, Split, TakeRun, Through,
-    ThroughRaw, Updates, Upgrade, Verify, giving,
+    Assemble, Compact, Enforce, Events, Expand, ItemInput, Items, OrRunError, RawInput, Share, Snapshots, Split,
+    TakeRun, Through, ThroughRaw, Updates, Upgrade, Verify, giving,
 };
 #[cfg(doc)]
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{self, Assembler, Enforcer, Expander, Push, Verifier};
+use crate::machine::{self, Assembler, Compactor, Enforcer, Expander, Push, Verifier};
 use crate::options::Options;
 use crate::raw::RawItem;
 use crate::snapshot::{Changed, Update};
@@ -25,7 +25,9 @@ use crate::snapshot::{Changed, Update};
 /// | [`events`](EventStreamExt::events) | the events, verified and expanded |
 /// | [`items`](EventStreamExt::items) | the same with the warnings, in order |
 /// | [`split_updates`](EventStreamExt::split_updates) | two streams for two tasks: events and snapshots |
+/// | [`share`](EventStreamExt::share) | as many as come: each event after a prelude, or the newest snapshot |
 /// | [`take_run`](EventStreamExt::take_run) | the raw events of one run, where the source goes on |
+/// | [`compact`](EventStreamExt::compact) | fewer and shorter events that come to the same |
 ///
 /// Or the stages one by one, with any middleware between them: a stage after the first takes what
 /// the one before gives, and does not wrap its error again ([`ItemInput`]).
@@ -347,6 +349,63 @@ pub trait EventStreamExt: Stream {
         giving::<RawItem, <Self::Item as RawInput>::Error, _>(TakeRun::new(self))
     }
 
+    /// Raw events in, fewer and shorter ones out, from which a replay comes to the same conversation: for
+    /// a record, to be kept or sent. What is joined and what stays, [`Compactor`] says.
+    ///
+    /// A delta is held back until something else comes than deltas and changes of the state, so this is
+    /// not for a stream that somebody watches.
+    ///
+    /// # Ending
+    /// As [`updates`](EventStreamExt::updates); what is held back is given before.
+    ///
+    /// # Errors
+    /// As [`updates`](EventStreamExt::updates). Where the source fails, what is held back is lost, as is
+    /// whatever would have followed.
+    ///
+    /// # Cost
+    /// As [`updates`](EventStreamExt::updates), and the length of what is joined.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{Event, EventStreamExt};
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let record = stream::iter([
+    ///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_START","messageId":"m"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hel"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"lo"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_END","messageId":"m"}"#,
+    ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    /// ]);
+    /// let events: Vec<Event> = record.compact().try_collect().await?;
+    /// assert_eq!(events.len(), 5);
+    /// assert_eq!(events[2], Event::text_content("m", "Hello"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn compact(self) -> Compact<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.compact_with(Compactor::new())
+    }
+
+    /// [`compact`](EventStreamExt::compact) with a pipeline of other options.
+    fn compact_with(self, machine: Compactor) -> Compact<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<Event, <Self::Item as RawInput>::Error, _>(Compact::new(self, machine))
+    }
+
     /// Raw events in; out come two streams that two tasks can own, of the events and of the
     /// snapshots.
     ///
@@ -384,6 +443,17 @@ pub trait EventStreamExt: Stream {
         Self::Item: RawInput,
     {
         self.updates().split()
+    }
+
+    /// Raw events in; out comes a stream that many may read, each at their own pace, whenever they come:
+    /// every event after a prelude, or the newest snapshot. It is [`updates`](EventStreamExt::updates)
+    /// with [`Updates::share`] after it; who gets what, how readers end and what it costs, [`Share`] says.
+    fn share(self) -> Share<Self, <Self::Item as RawInput>::Error>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.updates().share()
     }
 
     /// The stage before all others, for producers older than AG-UI 1.0: raw events in, and out

@@ -140,6 +140,7 @@ mod keep_alive;
 mod or_run_error;
 #[cfg(feature = "__format")]
 mod pieces;
+mod share;
 mod split;
 mod staged;
 mod stages;
@@ -158,6 +159,7 @@ pub use keep_alive::KeepAlive;
 pub use or_run_error::OrRunError;
 #[cfg(feature = "__format")]
 pub use pieces::{Pieces, pieces};
+pub use share::{Share, SharedError, SharedEvents, SharedSnapshots};
 pub use split::{
     ReuniteError, Reunited, Split, SplitCapacity, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };
@@ -165,7 +167,9 @@ pub use split::{
 pub use stages::Encode;
 #[cfg(feature = "__codec")]
 pub use stages::ToJson;
-pub use stages::{Assemble, Enforce, Events, Expand, Items, Snapshots, Through, ThroughRaw, Updates, Upgrade, Verify};
+pub use stages::{
+    Assemble, Compact, Enforce, Events, Expand, Items, Snapshots, Through, ThroughRaw, Updates, Upgrade, Verify,
+};
 pub use take_run::TakeRun;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]

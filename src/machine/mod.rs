@@ -21,6 +21,7 @@
 use crate::error::Error;
 
 mod assemble;
+mod compact;
 mod downgrade;
 mod enforce;
 mod expand;
@@ -37,6 +38,7 @@ mod verify;
 pub use crate::item::Indexed;
 pub use crate::options::{IdChecks, Repair, Repairs, UnknownRepair};
 pub use assemble::Assembler;
+pub use compact::{Compactor, compact};
 pub use downgrade::Downgrader;
 pub use enforce::Enforcer;
 pub use expand::Expander;

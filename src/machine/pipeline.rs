@@ -4,9 +4,11 @@
 use core::fmt;
 use std::collections::VecDeque;
 
+use super::expand::write;
 use super::sink::{Maybe, Sink, Stage, Then};
 use super::{Assembler, Cut, Enforcer, Expander, Machine, Push, Repairer, Upgrader, Verifier};
 use crate::error::Error;
+use crate::event::Event;
 use crate::item::{Counter, Item};
 use crate::options::{Options, Repair, Repairs};
 use crate::raw::{Body, RawEvent};
@@ -233,6 +235,86 @@ impl Pipeline {
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         self.assembler.snapshot()
+    }
+
+    /// The events that bring a late viewer to where this pipeline stands, whatever is open: the events
+    /// that this pipeline gives from now on may follow, and a new pipeline that is given both comes to
+    /// the same conversation. Where outputs wait to be popped, their events are in it already.
+    ///
+    /// Out, in this order: each run before the latest, as it began and ended; `RUN_STARTED`; the tool calls
+    /// that wait for an answer and the answers that there were (rule R9), in messages of their own that the
+    /// next event drops; the messages and the state; the subagents; what else is open, in the order
+    /// opened; the terminal event where it has come. Nothing before the first run: its history is what the viewer's own
+    /// [`Options::input`] takes.
+    ///
+    /// Where the viewer is given the stream as it was sent, with chunks, see
+    /// [`raw_prelude`](Pipeline::raw_prelude).
+    ///
+    /// # What does not come over
+    /// - Of messages that share an id (rules A10, A12), the last copy only, perhaps at another place.
+    /// - That a snapshot dropped a thought that is still open, and all others (rule A11).
+    /// - That an item of an earlier run was cut off: a `MESSAGES_SNAPSHOT` says that it is whole. And of
+    ///   earlier runs what they left open, and their subagents.
+    /// - Whose messages of earlier runs are, is known to the viewer (rule O7), and was forgotten here with
+    ///   the run (rule R6). A rest that gives one of them to another owner is refused there (rule O2).
+    /// - That the run was cut off or rejected: to the viewer it goes on, and is truncated at the end.
+    ///
+    /// # Cost
+    /// That of the conversation and of all runs; texts are shared. One event holds all messages and
+    /// another the state, which the viewer's [`Limits::max_event_bytes`] have to admit.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::Event;
+    /// use ag_ui_stream::machine::{Pipeline, Push};
+    ///
+    /// let mut pipeline = Pipeline::new();
+    /// pipeline.push(Event::run_started("thread", "run"))?;
+    /// pipeline.push(Event::text_start("m"))?;
+    /// pipeline.push(Event::text_content("m", "Hel"))?;
+    ///
+    /// let mut viewer = Pipeline::new();
+    /// for event in pipeline.prelude() {
+    ///     viewer.push(event)?;
+    /// }
+    /// viewer.push(Event::text_content("m", "lo"))?;
+    /// viewer.push(Event::text_end("m"))?;
+    /// assert_eq!(viewer.snapshot().message("m").unwrap().text().unwrap(), "Hello");
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    #[must_use]
+    pub fn prelude(&self) -> Vec<Event> {
+        self.assembler.prelude(|_, _| false)
+    }
+
+    /// [`prelude`](Pipeline::prelude) for a viewer who is given the stream as it was sent, and expands
+    /// chunks himself: each event as JSON text, what chunks have open opened by chunks, last and in the
+    /// order of their lanes, and half of a surrogate pair held back where it is here (rule E11).
+    ///
+    /// Not for a stream with [repairs](Options::repairs) or retired shapes (rule B1): what these
+    /// stages remember does not come over. Give the viewer the events of this pipeline then.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::machine::{Pipeline, Push};
+    ///
+    /// let mut pipeline = Pipeline::new();
+    /// pipeline.push(r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#)?;
+    /// pipeline.push(r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hel"}"#)?;
+    ///
+    /// let mut viewer = Pipeline::new();
+    /// for event in pipeline.raw_prelude() {
+    ///     viewer.push(event)?;
+    /// }
+    /// viewer.push(r#"{"type":"TEXT_MESSAGE_CHUNK","delta":"lo"}"#)?;
+    /// assert_eq!(viewer.snapshot().message("m").unwrap().text().unwrap(), "Hello");
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    #[must_use]
+    pub fn raw_prelude(&self) -> Vec<String> {
+        let expander = &self.stages.expander;
+        let events = self.assembler.prelude(|kind, item| expander.has_open(kind, item));
+        events.iter().map(write).chain(expander.prelude()).collect()
     }
 }
 

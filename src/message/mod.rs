@@ -12,6 +12,7 @@ use crate::warning::Warning;
 
 mod content;
 
+pub use crate::json::partial::PartialArguments;
 pub use content::{
     AudioPart, Content, ContentPart, DataSource, DocumentPart, FileSource, ImagePart, PartSource, TextPart, UrlSource,
     VideoPart,
@@ -258,8 +259,8 @@ impl FunctionCall {
     /// before their call is closed, whatever they look like (rule A9).
     ///
     /// # Cost
-    /// One pass over the arguments: for long ones call it when there is a screen to draw, not for
-    /// each delta.
+    /// One pass over the arguments. To show long ones after each delta, give the deltas to a
+    /// [`PartialArguments`], which goes on where it was.
     ///
     /// # Examples
     /// ```
@@ -284,7 +285,9 @@ impl FunctionCall {
     /// ```
     #[must_use]
     pub fn partial_arguments(&self) -> Option<Value> {
-        crate::json::partial::value_so_far(&self.arguments.to_cow())
+        let mut arguments = PartialArguments::new();
+        self.arguments.chunks().for_each(|chunk| arguments.push(chunk));
+        arguments.into_value()
     }
 }
 

@@ -24,6 +24,7 @@ mod documents;
 mod latest;
 mod messages;
 mod places;
+mod prelude;
 mod reconcile;
 mod runs;
 
