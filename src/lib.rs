@@ -78,8 +78,11 @@ pub mod combinator;
 pub mod error;
 pub mod event;
 pub mod id;
+#[cfg(feature = "stream")]
+pub mod layer;
 pub mod machine;
 pub mod message;
+pub mod producer;
 #[cfg(feature = "record")]
 pub mod record;
 pub mod snapshot;

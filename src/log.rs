@@ -28,3 +28,12 @@ pub(crate) fn recording_failed(error: &dyn core::fmt::Display) {
 
 #[cfg(all(not(feature = "tracing"), feature = "record"))]
 pub(crate) fn recording_failed(_: &dyn core::fmt::Display) {}
+
+/// A run made here that failed: the client is told the first line, the log the causes too.
+#[cfg(all(feature = "tracing", feature = "stream"))]
+pub(crate) fn run_failed(run: &str, error: &(dyn core::error::Error + 'static)) {
+    tracing::warn!(target: "ag_ui_stream", run, error, "the run failed");
+}
+
+#[cfg(all(not(feature = "tracing"), feature = "stream"))]
+pub(crate) fn run_failed(_: &str, _: &(dyn core::error::Error + 'static)) {}

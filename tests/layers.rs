@@ -24,6 +24,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("what is sent, and bytes", &["codec", "outgoing"]),
     ("combinators over streams", &["combinator"]),
     ("agents", &["agent"]),
+    ("runs that are made here", &["producer"]),
+    ("layers around agents", &["layer"]),
     ("recordings, and clients of the network", &["client", "record"]),
     ("what the errors of all of these say about a run", &["source_error"]),
 ];
