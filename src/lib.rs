@@ -44,6 +44,8 @@
 //! - [`event`] and [`message`]: the wire types.
 //! - [`Error`], [`Warning`], [`Rule`]: what can be wrong, and how it is said.
 //! - [`Agent`]: something that can run and give raw events.
+//! - [`producer`]: runs of your own, legal by construction.
+//! - `layer`: what can be put around an agent.
 //! - [`machine`]: the same without async.
 //!
 //! # Features
@@ -53,6 +55,7 @@
 //! - `sse` and `json-lines` (default), `protobuf`: the bindings, decoded and encoded.
 //! - `reqwest`: `client::HttpAgent`, a client for agents behind HTTP; brings `sse`.
 //! - `websocket`: `client::WebSocketAgent`, a client for agents behind WebSocket.
+//! - `axum`: [`server`], an extractor and a response for agents served by axum; brings `sse`.
 //! - `record` (default): runs written to a file while they stream, and replayed in their own time;
 //!   brings `sse` and `json-lines`.
 //! - `full`: all of them.
@@ -85,6 +88,8 @@ pub mod message;
 pub mod producer;
 #[cfg(feature = "record")]
 pub mod record;
+#[cfg(feature = "axum")]
+pub mod server;
 pub mod snapshot;
 
 mod event_type;

@@ -37,3 +37,12 @@ pub(crate) fn run_failed(run: &str, error: &(dyn core::error::Error + 'static)) 
 
 #[cfg(all(not(feature = "tracing"), feature = "stream"))]
 pub(crate) fn run_failed(_: &str, _: &(dyn core::error::Error + 'static)) {}
+
+/// A run that is served and that its client is told no more of than that it failed.
+#[cfg(all(feature = "tracing", feature = "axum"))]
+pub(crate) fn run_broke_off(error: &dyn core::fmt::Display) {
+    tracing::warn!(target: "ag_ui_stream", "a run that is served broke off: {error}");
+}
+
+#[cfg(all(not(feature = "tracing"), feature = "axum"))]
+pub(crate) fn run_broke_off(_: &dyn core::fmt::Display) {}

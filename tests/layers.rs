@@ -26,7 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("agents", &["agent"]),
     ("runs that are made here", &["producer"]),
     ("layers around agents", &["layer"]),
-    ("recordings, and clients of the network", &["client", "record"]),
+    ("recordings, clients and servers", &["client", "record", "server"]),
     ("what the errors of all of these say about a run", &["source_error"]),
 ];
 

@@ -375,7 +375,7 @@ async fn an_agent_of_a_closure_runs_each_input() {
     for id in ["one", "two"] {
         let updates: Vec<_> =
             agent.updates(RunAgentInput::new("t", id, [])).await.unwrap().try_collect().await.unwrap();
-        let text = updates.last().unwrap().snapshot().messages().iter().last().unwrap().text().unwrap();
+        let text = updates.last().unwrap().snapshot().messages().iter().next_back().unwrap().text().unwrap();
         assert_eq!(text.to_string(), format!("run {id}"));
     }
 }

@@ -369,6 +369,7 @@ impl Message {
         for_each_message!(self, message => message.subagent_run_id.as_ref())
     }
 
+    #[cfg(feature = "stream")]
     pub(crate) fn id_mut(&mut self) -> &mut MessageId {
         for_each_message!(self, message => &mut message.id)
     }

@@ -238,7 +238,11 @@ impl Relay {
             }
             Delta::ToolCall { id, name, arguments } => {
                 self.close(Some(Kind::ToolCalls)).await?;
-                self.call(id, name).await?.push(arguments).await?;
+                let call = self.call(id, name).await?;
+                // Many a model names the tool first, and has nothing more to say then.
+                if !arguments.is_empty() {
+                    call.push(arguments).await?;
+                }
             }
             Delta::ToolResult { id, content } => {
                 self.close(None).await?;
