@@ -49,13 +49,14 @@
 //! - [`machine`]: the same without async.
 //!
 //! # Features
-//! - `stream` (default): the combinators and the [`Agent`] trait, over `futures` and `tokio-stream`.
+//! - `stream` (default): the combinators, the [`Agent`] trait, producers and layers, over `futures` and
+//!   `tokio-stream`.
 //! - `tracing` (default): pipelines log every warning as they give it, and at debug what ended a stream,
 //!   target `ag_ui_stream`.
 //! - `sse` and `json-lines` (default), `protobuf`: the bindings, decoded and encoded.
 //! - `reqwest`: `client::HttpAgent`, a client for agents behind HTTP; brings `sse`.
 //! - `websocket`: `client::WebSocketAgent`, a client for agents behind WebSocket.
-//! - `axum`: [`server`], an extractor and a response for agents served by axum; brings `sse`.
+//! - `axum`: `server`, an extractor and a response for agents served by axum; brings `sse`.
 //! - `record` (default): runs written to a file while they stream, and replayed in their own time;
 //!   brings `sse` and `json-lines`.
 //! - `full`: all of them.
@@ -137,6 +138,6 @@ pub use snapshot::{Snapshot, Update};
 pub use warning::Warning;
 
 /// The README's examples, compiled and run.
-#[cfg(all(doctest, feature = "reqwest", feature = "record"))]
+#[cfg(all(doctest, feature = "axum", feature = "reqwest", feature = "record"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

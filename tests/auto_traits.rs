@@ -10,10 +10,12 @@ use ag_ui_stream::combinator::{
     Assemble, Enforce, Events, Expand, Items, ReuniteError, Reunited, Snapshots, SplitEvents, SplitSnapshots, TakeRun,
     Through, Updates, Upgrade, Verify,
 };
+use ag_ui_stream::layer::{Coalesce, Filter, Layered, Merged};
 use ag_ui_stream::machine::Indexed;
 use ag_ui_stream::machine::{
     Assembler, Enforcer, EventPipeline, Expander, IdChecks, Pipeline, PipelineBuilder, Verifier,
 };
+use ag_ui_stream::producer::{ProducedRun, RunContext, RunWriter};
 use ag_ui_stream::snapshot::{Changed, Snapshot, Update};
 use ag_ui_stream::{Agent, Error, Event, EventStreamExt, Item, Raw, RawItem};
 use futures::stream::{self, FusedStream, Iter};
@@ -103,6 +105,12 @@ is! {
     ReuniteError<Good, Infallible>: Send, Sync, Unpin, Debug, std::error::Error;
 
     Replay: Send, Sync, Unpin, Debug, Clone, Agent;
+    ProducedRun: Send, Unpin, Debug, FusedStream;
+    RunContext: Send, Sync, Unpin, Debug, Clone;
+    RunWriter: Send, Sync, Unpin, Debug;
+    Merged: Send, Sync, Unpin, Debug, Clone, Agent;
+    Layered<Box<dyn Agent>, Filter>: Send, Sync, Unpin, Agent;
+    Layered<Replay, Coalesce>: Send, Sync, Unpin, Debug, Clone, Agent;
     RawEventStream: Send, Unpin;
     dyn Agent: Send, Sync, Agent;
     Box<dyn Agent>: Send, Sync, Unpin, Agent;
