@@ -12,6 +12,7 @@ use ag_ui_stream::codec::Format;
 use ag_ui_stream::error::{AgentError, Limit, LimitExceeded, LimitStage, Truncated, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
 use ag_ui_stream::{Agent, AgentExt, Error, EventStreamExt, Limits, Options, RawItem, Rule, RunAgentInput};
+use axum::http::Response;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -763,7 +764,7 @@ async fn a_head_that_trickles_is_no_answer_though_bytes_come() {
 
 /// An answer with this body, without a network.
 fn of_body(body: impl Stream<Item = std::io::Result<Vec<u8>>> + Send + 'static) -> reqwest::Response {
-    let response = axum::http::Response::builder().header("content-type", "text/event-stream");
+    let response = Response::builder().header("content-type", "text/event-stream");
     response.body(reqwest::Body::wrap_stream(body)).unwrap().into()
 }
 

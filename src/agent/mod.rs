@@ -171,9 +171,49 @@ pub trait AgentExt: Agent {
             Ok(self.run(input).await.map_err(Error::Source)?.items_with(options))
         }
     }
+
+    /// The agent with a [layer](crate::layer) around it.
+    fn layer<L: Layer<Self>>(self, layer: L) -> L::Agent
+    where
+        Self: Sized,
+    {
+        layer.layer(self)
+    }
 }
 
 impl<A: Agent + ?Sized> AgentExt for A {}
+
+/// What can be put around an agent: those of [`layer`](crate::layer), or one of your own. A closure from an
+/// agent to another is one too.
+///
+/// ```
+/// use ag_ui_stream::agent::Replay;
+/// use ag_ui_stream::{AgentExt, RunAgentInput};
+/// use futures::StreamExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let agent = Replay::new([r#"{"type":"RUN_ERROR","message":"no"}"#]).layer(|agent: Replay| agent.failing("reset"));
+/// let mut events = agent.events(RunAgentInput::new("thread", "run", [])).await.unwrap();
+/// assert!(events.next().await.unwrap().is_ok());
+/// assert!(events.next().await.unwrap().is_err());
+/// # }
+/// ```
+pub trait Layer<A> {
+    /// The agent with the layer around it.
+    type Agent: Agent;
+
+    /// Puts the layer around an agent.
+    fn layer(self, agent: A) -> Self::Agent;
+}
+
+impl<A, B: Agent, F: FnOnce(A) -> B> Layer<A> for F {
+    type Agent = B;
+
+    fn layer(self, agent: A) -> B {
+        self(agent)
+    }
+}
 
 #[async_trait]
 impl<F, Fut, S> Agent for F

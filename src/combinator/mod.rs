@@ -174,9 +174,8 @@ pub use take_run::TakeRun;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]
 pub(crate) use idle::Idle;
-#[cfg(any(feature = "record", feature = "reqwest", feature = "websocket"))]
+#[cfg(any(feature = "sse", feature = "websocket"))]
 pub(crate) use idle::Timer;
-#[cfg(any(feature = "__format", feature = "websocket"))]
 pub(crate) use staged::MAX_SWALLOWED;
 pub(crate) use staged::Staged;
 

@@ -372,6 +372,11 @@ impl Message {
         for_each_message!(self, message => message.subagent_run_id.as_ref())
     }
 
+    #[cfg(feature = "stream")]
+    pub(crate) fn id_mut(&mut self) -> &mut MessageId {
+        for_each_message!(self, message => &mut message.id)
+    }
+
     pub(crate) fn subagent_run_id_mut(&mut self) -> &mut Option<SubagentRunId> {
         for_each_message!(self, message => &mut message.subagent_run_id)
     }
