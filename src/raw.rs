@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use crate::event::Event;
@@ -20,8 +21,8 @@ use crate::warning::Warning;
 pub enum Raw {
     /// JSON text.
     Text(String),
-    /// JSON text whose encoding is still to be checked.
-    Bytes(Vec<u8>),
+    /// JSON text whose encoding is still to be checked. It may share the memory of what it came in.
+    Bytes(Bytes),
     /// A JSON value.
     Value(Value),
     /// A typed event.
@@ -92,12 +93,13 @@ raw_from! {
     Box<str>, text => Raw::Text(text.into_string());
     Arc<str>, text => Raw::Text((*text).to_owned());
     Cow<'_, str>, text => Raw::Text(text.into_owned());
-    &[u8], bytes => Raw::Bytes(bytes.to_vec());
-    Vec<u8>, bytes => Raw::Bytes(bytes);
-    &Vec<u8>, bytes => Raw::Bytes(bytes.clone());
-    Box<[u8]>, bytes => Raw::Bytes(bytes.into_vec());
-    Arc<[u8]>, bytes => Raw::Bytes(bytes.to_vec());
-    Cow<'_, [u8]>, bytes => Raw::Bytes(bytes.into_owned());
+    &[u8], bytes => Raw::Bytes(Bytes::copy_from_slice(bytes));
+    Bytes, bytes => Raw::Bytes(bytes);
+    Vec<u8>, bytes => Raw::Bytes(bytes.into());
+    &Vec<u8>, bytes => Raw::Bytes(Bytes::copy_from_slice(bytes));
+    Box<[u8]>, bytes => Raw::Bytes(bytes.into());
+    Arc<[u8]>, bytes => Raw::Bytes(Bytes::copy_from_slice(&bytes));
+    Cow<'_, [u8]>, bytes => Raw::Bytes(bytes.into_owned().into());
     Value, value => Raw::Value(value);
     &Value, value => Raw::Value(value.clone());
     Event, event => Raw::Event(event);
@@ -171,21 +173,19 @@ pub enum Body<'a> {
     Options(Box<Options>),
 }
 
-impl<'a> Body<'a> {
-    /// The text, or the bytes where they are text.
+impl Body<'_> {
+    /// The same, with bytes that are text as text.
     #[inline]
-    pub(crate) fn text(&self) -> Option<&'a str> {
+    pub(crate) fn checked(self) -> Self {
         match self {
-            Body::Text(text) => Some(text),
-            Body::Bytes(bytes) => core::str::from_utf8(bytes).ok(),
-            Body::Value(_) | Body::Event(_) | Body::Warning(_) | Body::Options(_) => None,
+            Body::Bytes(bytes) => core::str::from_utf8(bytes).map_or(Body::Bytes(bytes), Body::Text),
+            other => other,
         }
     }
 }
 
-/// What a raw event can be: JSON text or its bytes in any of the usual types (with the feature
-/// `reqwest` also `bytes::Bytes`), a [`Value`], a typed [`Event`], or an [`Item`] or a [`RawItem`] that
-/// has been through a stage. The trait is sealed.
+/// What a raw event can be: JSON text or its bytes in any of the usual types, a [`Value`], a typed [`Event`],
+/// or an [`Item`] or a [`RawItem`] that has been through a stage. The trait is sealed.
 ///
 /// Text and bytes are read where they are; nothing is copied but what the event keeps.
 pub trait RawEvent: sealed::Sealed {
@@ -279,20 +279,10 @@ macro_rules! raw_events {
 
 raw_events! {
     text: &str, String, &String, Box<str>, Arc<str>, Cow<'_, str>;
-    bytes: &[u8], Vec<u8>, &Vec<u8>, Box<[u8]>, Arc<[u8]>, Cow<'_, [u8]>;
+    bytes: &[u8], Bytes, Vec<u8>, &Vec<u8>, Box<[u8]>, Arc<[u8]>, Cow<'_, [u8]>;
     value: Value, &Value;
     event: Event;
     borrowed_event: &Event;
-}
-
-#[cfg(feature = "reqwest")]
-raw_from! {
-    bytes::Bytes, bytes => Raw::Bytes(bytes.into());
-}
-
-#[cfg(feature = "reqwest")]
-raw_events! {
-    bytes: bytes::Bytes;
 }
 
 impl sealed::Sealed for Raw {}

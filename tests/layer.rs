@@ -294,7 +294,7 @@ fn flaky(fails: u32, with: fn() -> Result<RawEventStream, AgentError>) -> (impl 
             if self.0.fetch_add(1, Ordering::SeqCst) < self.1 {
                 return (self.2)();
             }
-            Ok(raw_event_stream(stream::iter([Event::run_started("t", "r"), Event::run_finished("t", "r")])))
+            Ok(raw_event_stream(&input(), stream::iter([Event::run_started("t", "r"), Event::run_finished("t", "r")])))
         }
     }
 
@@ -305,8 +305,8 @@ fn flaky(fails: u32, with: fn() -> Result<RawEventStream, AgentError>) -> (impl 
 async fn what_did_not_begin_is_run_again_and_what_did_is_not() {
     let backoff = |_: u32, _: &Error<AgentError>| Some(async {});
     let unreachable: fn() -> _ = || Err(AgentError::new("refused"));
-    let empty: fn() -> _ = || Ok(raw_event_stream(stream::empty::<Event>()));
-    let fails_first: fn() -> _ = || Ok(raw_event_stream(stream::iter([Err::<Event, _>("reset")])));
+    let empty: fn() -> _ = || Ok(raw_event_stream(&input(), stream::empty::<Event>()));
+    let fails_first: fn() -> _ = || Ok(raw_event_stream(&input(), stream::iter([Err::<Event, _>("reset")])));
     for how in [unreachable, empty, fails_first] {
         let (agent, attempts) = flaky(2, how);
         assert_eq!(events(agent.layer(Retry::new(3, backoff))).await.len(), 2);
@@ -320,7 +320,7 @@ async fn what_did_not_begin_is_run_again_and_what_did_is_not() {
         assert_eq!(attempts.load(Ordering::SeqCst), 3);
     }
     let fails_later: fn() -> _ =
-        || Ok(raw_event_stream(stream::iter([Ok(Event::run_started("t", "r")), Err("reset")])));
+        || Ok(raw_event_stream(&input(), stream::iter([Ok(Event::run_started("t", "r")), Err("reset")])));
     let (agent, attempts) = flaky(9, fails_later);
     assert!(conversation(agent.layer(Retry::new(3, backoff))).await.1.is_some());
     assert_eq!(attempts.load(Ordering::SeqCst), 1);

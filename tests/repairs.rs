@@ -541,7 +541,7 @@ fn the_producers_that_need_repairs_complete_with_all_of_their_messages() {
     ] {
         let path = format!("{}/tests/data/producers/{name}.sse", env!("CARGO_MANIFEST_DIR"));
         let mut decoder = SseDecoder::new();
-        decoder.push(&std::fs::read(path).unwrap()).unwrap();
+        decoder.push(std::fs::read(path).unwrap()).unwrap();
         let items: Vec<RawItem> = std::iter::from_fn(|| decoder.pop()).collect();
         let repair = *Repair::ALL.iter().find(|repair| repair.rule() == rule).unwrap();
         for repairs in [Repairs::from(repair), Repairs::ALL] {

@@ -123,7 +123,7 @@ impl Form {
     fn decode<S, B, E>(self, bytes: S) -> impl Stream<Item = Result<RawItem, Error>>
     where
         S: Stream<Item = Result<B, E>>,
-        B: AsRef<[u8]>,
+        B: ag_ui_stream::codec::Piece,
         E: Into<BoxError> + Debug,
     {
         match self.format() {

@@ -10,6 +10,7 @@ use ag_ui_stream::client::tokio_tungstenite::{
     WebSocketStream, accept_async, accept_hdr_async, client_async, connect_async,
 };
 use ag_ui_stream::client::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use ag_ui_stream::client::tungstenite::http::HeaderMap;
 use ag_ui_stream::client::tungstenite::protocol::CloseFrame;
 use ag_ui_stream::client::tungstenite::{self, Message};
 use ag_ui_stream::client::{
@@ -262,7 +263,7 @@ async fn headers_a_token_and_a_hook() {
         close(socket, None).await;
     })
     .await;
-    let mut cookies = tungstenite::http::HeaderMap::new();
+    let mut cookies = HeaderMap::new();
     for cookie in ["a=1", "b=2"] {
         cookies.append("cookie", cookie.parse().unwrap());
     }

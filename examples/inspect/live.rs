@@ -139,7 +139,7 @@ impl Source for Live {
             Err(error) => return Err(cut_off(&error)),
         };
         let bytes = match raw {
-            Raw::Bytes(bytes) => bytes,
+            Raw::Bytes(bytes) => bytes.into(),
             Raw::Text(text) => text.into_bytes(),
             Raw::Value(value) => value.to_string().into_bytes(),
             Raw::Event(event) => serde_json::to_vec(&event).map_err(|error| Unreadable::new(error.to_string()))?,

@@ -150,14 +150,13 @@ impl Quoting {
 
 impl Push<Bytes> for Quoting {
     fn push(&mut self, piece: Bytes) -> Result<(), Error> {
-        let pushed = self.decoder.push(&piece);
         if self.decoder.event_count() > 0 {
             self.beginning = Vec::new();
         } else {
             let room = (MAX_EXCERPT + 1).saturating_sub(self.beginning.len());
             self.beginning.extend_from_slice(piece.get(..room).unwrap_or(&piece));
         }
-        pushed
+        self.decoder.push(piece)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::error::{Error, Malformed};
 use crate::event::Event;
 use crate::item::Item;
+use crate::json::compact;
 use crate::machine::{Push, queued_machine};
 use crate::rule::Rule;
 
@@ -66,7 +67,7 @@ impl<I: Into<Item>> Push<I> for JsonEncoder {
         if let Item::Event(indexed) = input.into() {
             let index = indexed.index().unwrap_or(self.events);
             self.events += 1;
-            let text = serde_json::to_string(&indexed.event);
+            let text = compact::to_string(&indexed.event);
             self.ready.push_back(text.map_err(|error| unwritable(&indexed.event, index, &error))?);
         }
         Ok(())

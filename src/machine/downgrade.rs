@@ -99,7 +99,7 @@ impl Downgrader {
         let translated = match &raw {
             Raw::Text(text) => self.translate_text(text)?.map(Raw::Text),
             Raw::Bytes(bytes) => match core::str::from_utf8(bytes) {
-                Ok(text) => self.translate_text(text)?.map(|text| Raw::Bytes(text.into_bytes())),
+                Ok(text) => self.translate_text(text)?.map(|text| Raw::Bytes(text.into())),
                 Err(_) => None,
             },
             Raw::Value(value) => self.translate_value(value)?.map(Raw::Value),

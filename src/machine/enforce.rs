@@ -93,9 +93,9 @@ impl Enforcer {
 
     /// Reads a raw event, and gives to `next` what it says.
     pub(super) fn feed(&mut self, body: Body<'_>, index: u64, next: &mut impl Sink) -> Result<(), Error> {
-        match body.text() {
-            Some(text) if self.feed_fast(text, index, next)? => Ok(()),
-            _ => self.feed_thoroughly(body, index, next),
+        match body.checked() {
+            Body::Text(text) if self.feed_fast(text, index, next)? => Ok(()),
+            body => self.feed_thoroughly(body, index, next),
         }
     }
 

@@ -104,7 +104,7 @@ pub struct Expander {
     /// only one.
     keys: PerStreamed<u64>,
     /// The stream that ended last, for errors.
-    ended: PerStreamed<Option<Ended>>,
+    ended: PerStreamed<Option<Box<Ended>>>,
     /// High halves that wait for the next delta of their item (rule E11).
     held: PerStreamed<IdMap<Id, Half>>,
     ready: VecDeque<Item>,
@@ -398,7 +398,7 @@ impl Expander {
         *self.keys.get_mut(kind) ^= key;
         self.give_up_half(kind, &stream.item, place, next)?;
         let end = kind.end(stream.item.clone(), stream.owner.clone());
-        *self.ended.get_mut(kind) = Some(Ended { stream, at: place.index, by: place.sent_as });
+        *self.ended.get_mut(kind) = Some(Box::new(Ended { stream, at: place.index, by: place.sent_as }));
         next.event(place.gives_as(kind.chunk(), end))
     }
 

@@ -121,9 +121,9 @@ impl Stages {
         let mut expanded = Maybe { stage: repairer.as_deref_mut(), next: &mut verified };
         let mut enforced = Then { stage: expander, next: &mut expanded };
         let index = counter.count(index);
-        match body.text() {
-            Some(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
-            _ => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
+        match body.checked() {
+            Body::Text(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
+            body => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
         }
     }
 

@@ -102,7 +102,7 @@ impl Upgrader {
             Body::Text(text) => self.upgrade_text(text, index).map(|(text, warnings)| (Raw::Text(text), warnings)),
             Body::Bytes(bytes) => {
                 let (text, warnings) = self.upgrade_text(core::str::from_utf8(bytes).ok()?, index)?;
-                Some((Raw::Bytes(text.into_bytes()), warnings))
+                Some((Raw::Bytes(text.into()), warnings))
             }
             Body::Value(value) if may_be_retired(value) => {
                 let mut node = Node::from_value(value, self.limits.depth())?;

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use self::schema::Reading;
 use self::wire::{Field, Fields, broken, is_message, put_varint};
-use super::feed::{Count, Feed, Framing};
+use super::feed::{Count, Feed, Framing, read_in_place};
 use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
 use crate::event::{Event, EventType};
 use crate::limits::Limits;
@@ -34,9 +36,10 @@ enum Fault {
 ///
 /// In: bytes, cut anywhere. Out, in order, for each frame: a [`Warning`](crate::Warning) for every
 /// content part that is not known here (rule E3) and every open value that holds numbers which JSON
-/// cannot say (rule E10), then the event, as the JSON that it stands for ([`Raw::Value`]), so that
-/// enforcement comes to the same verdict as on JSON (rule P4). A frame that holds an event from a
-/// later version is dropped with a warning: it has no name to pass on.
+/// cannot say (rule E10), then the event, as the JSON that it stands for, so that enforcement comes to the
+/// same verdict as on JSON (rule P4): as text ([`Raw::Bytes`]) where it is no more than strings, else as a
+/// [`Raw::Value`]. A frame that holds an event from a later version is dropped with a warning: it has no
+/// name to pass on.
 ///
 /// - A frame is a length of four bytes, the highest first, and one `Event` message.
 /// - Unknown fields are ignored; fields that occur twice are merged; an absent field is absent.
@@ -57,23 +60,22 @@ enum Fault {
 /// is popped before [`fault`](ProtobufDecoder::fault) tells of it.
 ///
 /// # Cost
-/// Two passes over the bytes: one that finds out what is there and what it will take, one that
-/// copies. A frame that comes in one piece is read where it is.
+/// An event of strings: one pass over the bytes, and one copy. Others: two passes, one that finds out what is
+/// there and what it will take, one that copies. A frame that comes in one piece is read where it is.
 ///
 /// # Examples
 /// ```
 /// use ag_ui_stream::codec::{Format, ProtobufDecoder};
 /// use ag_ui_stream::event::StepStartedEvent;
 /// use ag_ui_stream::{Raw, RawItem};
-/// use serde_json::json;
 ///
 /// let frame = Format::Protobuf.encode(&StepStartedEvent::new("think").into())?;
 /// let mut decoder = ProtobufDecoder::new();
 /// decoder.push(&frame[..7])?;
 /// assert_eq!(decoder.pop(), None);
 /// decoder.push(&frame[7..])?;
-/// let raw = Raw::Value(json!({"type": "STEP_STARTED", "stepName": "think"}));
-/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw, index: 0 }));
+/// let json = br#"{"type":"STEP_STARTED","stepName":"think"}"#;
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(json[..].into()), index: 0 }));
 /// decoder.finish()?;
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
@@ -113,11 +115,13 @@ pub(super) struct ProtobufFraming {
 impl Framing for ProtobufFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        while self.ready.is_empty() && !rest.is_empty() {
-            self.take(rest)?;
-        }
-        Ok(self.ready.pop_front())
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, _| {
+            while self.ready.is_empty() && !rest.is_empty() {
+                self.take(rest)?;
+            }
+            Ok(self.ready.pop_front())
+        })
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
@@ -213,6 +217,10 @@ fn frame_len(prefix: [u8; PREFIX]) -> usize {
 
 /// Reads one event, without its length.
 fn read_event(count: &mut Count, limits: &Limits, frame: &[u8], out: &mut VecDeque<RawItem>) -> Result<(), Error> {
+    if let Some(json) = schema::plain(frame, limits.max_event_bytes) {
+        out.push_back(count.event(Raw::Bytes(json.into())));
+        return Ok(());
+    }
     match read_envelope(frame, limits.max_event_bytes) {
         Ok(Envelope::Event(event_type, occurrences)) => {
             let mut cx = Reading::new(event_type, limits.depth());
@@ -349,6 +357,7 @@ mod tests {
         match decode(envelope) {
             (items, None) => match &items[..] {
                 [RawItem::Event { raw: Raw::Value(value), index: 0 }] => value.clone(),
+                [RawItem::Event { raw: Raw::Bytes(json), index: 0 }] => serde_json::from_slice(json).unwrap(),
                 other => panic!("{other:?}"),
             },
             (_, Some(error)) => panic!("{error}"),
@@ -603,7 +612,7 @@ mod tests {
             );
         }
         let mut decoder = decoder();
-        decoder.push(&[0xff; 4]).unwrap();
+        decoder.push([0xff; 4]).unwrap();
         assert_eq!(decoder.pop(), None);
         assert!(decoder.fault().is_some());
         assert!(decoder.partial().len() <= 4);
