@@ -30,7 +30,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ag_ui_stream::agent::BoxError;
+use ag_ui_stream::agent::AgentError;
 use ag_ui_stream::client::HttpAgent;
 use ag_ui_stream::{EventStreamExt, Raw};
 use futures::stream::BoxStream;
@@ -67,14 +67,14 @@ async fn serve(redis: &str, agent: &str, address: &str) -> Result<(), Box<dyn Er
 
 /// Prints the conversation's last message as it grows.
 async fn watch(thread: &str, run: &str, gateways: &[&str]) -> Result<(), Box<dyn Error>> {
-    let raw: BoxStream<'static, Result<Raw, BoxError>> = match gateways {
+    let raw: BoxStream<'static, Result<Raw, AgentError>> = match gateways {
         [redis] if redis.starts_with("redis") => {
             let runs = Runs::new(Broker::new(redis, PATIENCE)?, Keep::default());
-            runs.read(thread, run, 0).await?.events().map_ok(Raw::from).map_err(Into::into).boxed()
+            runs.read(thread, run, 0).await?.events().map_ok(Raw::from).map_err(AgentError::new).boxed()
         }
         _ => {
             let gateways = gateways.iter().map(|&gateway| gateway.to_owned()).collect();
-            follow(gateways, thread, run, 0, PATIENCE).map_err(Into::into).boxed()
+            follow(gateways, thread, run, 0, PATIENCE).map_err(AgentError::new).boxed()
         }
     };
     let mut updates = raw.take_run().updates();
