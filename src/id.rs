@@ -456,6 +456,10 @@ impl IdGenerator for SequentialIds {
 /// Random 128-bit ids, seeded by the operating system through the standard library: the default.
 ///
 /// They name things apart; they are no secret.
+///
+/// On `wasm32-unknown-unknown` the standard library has no random numbers. There they come from `getrandom`, and
+/// that crate does not compile until the application says where they come from: the feature `wasm-js` for a
+/// browser or Node, or [a backend of its own](https://docs.rs/getrandom/0.4#custom-backend).
 #[derive(Clone, Debug, Default)]
 pub struct RandomIds(());
 
@@ -468,10 +472,18 @@ impl RandomIds {
 }
 
 impl IdGenerator for RandomIds {
+    #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
     fn next_id(&mut self) -> String {
         // Each `RandomState` has keys of its own, which the standard library draws from the
         // operating system and then steps; hashing a constant under two of them gives 128 bits.
         let half = || std::collections::hash_map::RandomState::new().hash_one(0u8);
+        format!("{:016x}{:016x}", half(), half())
+    }
+
+    #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+    #[allow(clippy::panic, reason = "as the standard library does elsewhere: an id that is not random is no id")]
+    fn next_id(&mut self) -> String {
+        let half = || getrandom::u64().unwrap_or_else(|error| panic!("no random numbers: {error}"));
         format!("{:016x}{:016x}", half(), half())
     }
 }

@@ -61,7 +61,45 @@
 //! - `record` (default): runs written to a file while they stream, and replayed in their own time;
 //!   brings `sse` and `json-lines`.
 //! - `schemars`: schemas of tools derived from the types of their arguments.
-//! - `full`: all of them.
+//! - `wasm-js`: random ids in a browser, see below.
+//! - `full`: all of them but `wasm-js`.
+//!
+//! # Browsers
+//! The core, `stream`, `sse`, `json-lines` and `protobuf` compile for `wasm32-unknown-unknown`, with the
+//! feature `wasm-js`. The clients do not, for they need timers and sockets that are not there: the browser's own
+//! `fetch` brings the bytes. No combinator asks its source to be `Send`, so that the body of a response, as
+//! `wasm-streams` gives it, takes one call:
+//!
+//! ```
+//! # #[cfg(all(feature = "stream", feature = "sse"))] {
+//! use ag_ui_stream::{ByteStreamExt, Error, EventStreamExt};
+//! use futures::{Stream, TryStreamExt};
+//!
+//! // In a browser: `B` is a `Uint8Array` copied to a `Vec<u8>`, and `E` a `JsValue`.
+//! async fn show<B: AsRef<[u8]>, E>(body: impl Stream<Item = Result<B, E>>) -> Result<String, Error<E>> {
+//!     let mut updates = Box::pin(body.sse().updates());
+//!     let mut last = String::new();
+//!     while let Some(update) = updates.try_next().await? {
+//!         if let Some(text) = update.message().and_then(|message| message.text()) {
+//!             last = text.to_string(); // here the page is drawn
+//!         }
+//!     }
+//!     Ok(last)
+//! }
+//! # use futures::stream;
+//! # let body = concat!(
+//! #     "data: {\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n\n",
+//! #     "data: {\"type\":\"TEXT_MESSAGE_CHUNK\",\"messageId\":\"m\",\"delta\":\"Hello\"}\n\n",
+//! #     "data: {\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"}\n\n",
+//! # );
+//! # // Not `Send`, as what comes from JavaScript.
+//! # let body = stream::iter([Ok::<_, std::rc::Rc<str>>(body)]);
+//! # assert_eq!(futures::executor::block_on(show(body)).unwrap(), "Hello");
+//! # }
+//! ```
+//!
+//! What waits for a while needs the timers of a tokio runtime, which are not there
+//! either: `keep_alive`, and the feature `record`.
 //!
 //! # Versions
 //! The minimum Rust version is 1.85; raising it is a minor change. So is to take up what a later
@@ -69,6 +107,12 @@
 //! changed field by field, and a `match` on an event has an arm for those to come.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(all(target_arch = "wasm32", target_os = "unknown", any(feature = "reqwest", feature = "websocket")))]
+compile_error!(
+    "the clients of ag-ui-stream need timers and sockets that `wasm32-unknown-unknown` has not: turn the features \
+     `reqwest` and `websocket` off, and read the body of a `fetch` with `.sse()` (see the documentation: Browsers)"
+);
 
 #[macro_use]
 mod schema;
