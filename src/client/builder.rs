@@ -11,7 +11,7 @@ use reqwest::header::HeaderMap;
 #[cfg(not(feature = "reqwest"))]
 use tokio_tungstenite::tungstenite::http::header::HeaderMap;
 
-use super::guard::{Deadline, unless_aborted, until, within};
+use super::stoppable::{Deadline, unless_aborted, until, within};
 use super::headers::Headers;
 use super::options::Common;
 use super::{AbortHandle, ClientError};

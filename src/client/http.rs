@@ -11,7 +11,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Url};
 
 use super::builder::{CONNECT, Runner, Setup, agent_and_builder};
-use super::guard::within;
+use super::stoppable::within;
 use super::{AbortHandle, ClientError, HttpEvents, HttpOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
 use crate::codec::Format;

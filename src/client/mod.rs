@@ -24,7 +24,7 @@ mod abort;
 mod builder;
 mod error;
 mod excerpt;
-mod guard;
+mod stoppable;
 mod headers;
 #[cfg(feature = "reqwest")]
 mod http;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::error::Answer;
 use super::excerpt::{MAX_EXCERPT, cut};
-use super::guard::{Deadline, Guarded, guarded_events, until};
+use super::stoppable::{Deadline, Stoppable, stoppable_events, until};
 use super::options::{Common, common_options};
 use super::{AbortHandle, ClientError};
 use crate::codec::{Decoder, Format, SseDecoder};
@@ -222,12 +222,12 @@ pin_project! {
     #[must_use = "streams do nothing unless polled"]
     pub struct HttpEvents {
         #[pin]
-        events: Guarded<Body>,
+        events: Stoppable<Body>,
         format: Format,
     }
 }
 
-guarded_events!(HttpEvents);
+stoppable_events!(HttpEvents);
 
 impl HttpEvents {
     /// The format of the answer.
@@ -276,7 +276,7 @@ impl HttpEvents {
         let pieces = Pieces { pieces: response.bytes_stream().boxed(), idle: Idle::new(options.common.silence) };
         let decoder = Quoting { decoder: options.decoder(format), beginning: Vec::new() };
         let body = Body { inner: Staged::new(pieces, decoder) };
-        let events = Guarded::new(body, &options.common, deadline, abort).with_warnings(warnings);
+        let events = Stoppable::new(body, &options.common, deadline, abort).with_warnings(warnings);
         Ok(Self { events, format })
     }
 }

@@ -18,7 +18,7 @@ use tungstenite::protocol::WebSocketConfig;
 use super::{WebSocketConnection, WebSocketEvents, WebSocketOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
 use crate::client::builder::{CONNECT, Runner, Setup, agent_and_builder};
-use crate::client::guard::within;
+use crate::client::stoppable::within;
 use crate::client::{AbortHandle, ClientError};
 use crate::codec::MessageDecoder;
 use crate::limits::Limits;

@@ -12,7 +12,7 @@ use tungstenite::Message;
 
 use super::WebSocketConnection;
 use super::messages::{Decoded, Messages};
-use crate::client::guard::{Deadline, Guarded, guarded_events, until};
+use crate::client::stoppable::{Deadline, Stoppable, stoppable_events, until};
 use crate::client::options::{Common, common_options};
 use crate::client::{AbortHandle, ClientError};
 use crate::error::Error;
@@ -90,17 +90,17 @@ pin_project! {
     #[must_use = "streams do nothing unless polled"]
     pub struct WebSocketEvents<S = WebSocketConnection> {
         #[pin]
-        events: Guarded<Decoded<S>>,
+        events: Stoppable<Decoded<S>>,
     }
 }
 
-guarded_events!(WebSocketEvents<S> where Result<Message, tungstenite::Error>);
+stoppable_events!(WebSocketEvents<S> where Result<Message, tungstenite::Error>);
 
 impl<S> WebSocketEvents<S> {
     pub(super) fn open(socket: S, options: &WebSocketOptions, deadline: Deadline, abort: AbortHandle) -> Self {
         let options = &options.common;
         let decoded = Decoded::new(Messages::new(socket, options.silence), options.limits);
-        Self { events: Guarded::new(decoded, options, deadline, abort) }
+        Self { events: Stoppable::new(decoded, options, deadline, abort) }
     }
 }
 

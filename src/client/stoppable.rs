@@ -54,7 +54,7 @@ pub(super) async fn unless_aborted<T>(
 pin_project! {
     /// Events that a handle, a timer or the end of their run can end. Fused; the events are dropped at
     /// the end, and the connection is closed with them.
-    pub(super) struct Guarded<S> {
+    pub(super) struct Stoppable<S> {
         #[pin]
         events: Option<S>,
         // What there was to say before the first event.
@@ -70,7 +70,7 @@ pin_project! {
     }
 }
 
-impl<S> Guarded<S> {
+impl<S> Stoppable<S> {
     pub(super) fn new(events: S, options: &Common, deadline: Deadline, abort: AbortHandle) -> Self {
         Self {
             events: Some(events),
@@ -119,7 +119,7 @@ impl<S> Guarded<S> {
     }
 }
 
-impl<S> Stream for Guarded<S>
+impl<S> Stream for Stoppable<S>
 where
     S: Stream<Item = Result<RawItem, Error<ClientError>>>,
 {
@@ -179,8 +179,8 @@ where
     }
 }
 
-/// The streams of both clients: [`Guarded`] events, beside what each knows of its source.
-macro_rules! guarded_events {
+/// The streams of both clients: [`Stoppable`] events, beside what each knows of its source.
+macro_rules! stoppable_events {
     ($events:ident $(<$source:ident> where $item:ty)?) => {
         impl$(<$source>)? $events$(<$source>)? {
             /// The same from a server that speaks this version at most, after these warnings.
@@ -228,4 +228,4 @@ macro_rules! guarded_events {
     };
 }
 
-pub(super) use guarded_events;
+pub(super) use stoppable_events;
