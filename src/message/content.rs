@@ -1,4 +1,4 @@
-//! Content that is text or a list of parts.
+//! The content of user and tool messages: text, or a list of parts with media.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Content {
         }
     }
 
-    /// Appends to the text, or to the last part where that is text, or as a new part (rule A4).
+    /// Appends to the text, to a last part of text, or as a new text part (rule A4).
     pub(crate) fn push_str(&mut self, delta: &str) {
         match self {
             Content::Text(text) => text.push_str(delta),
