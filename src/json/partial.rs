@@ -1,16 +1,16 @@
-//! JSON of which only the beginning is there.
+//! A reader for incomplete JSON text, such as the arguments of a tool call that still streams.
 
 use serde_json::{Map, Value};
 
 use crate::limits::Limits;
 
 /// The value of a text that may be cut off anywhere; `None` where nothing of it is known, and where
-/// the text is no JSON.
+/// the text is not JSON.
 ///
-/// What is open is closed where the text ends. A string keeps what there is of it; a key without a
-/// value, and a number, literal or escape that may not be whole, are left out. So each member that
-/// appears stays, and only the last string and the last container of each level still grow. One
-/// pass, no recursion.
+/// Strings and containers that are still open are closed at the end of the text. A key without a
+/// value is left out, and so is a number, literal or escape that may be incomplete. So each member
+/// that appears stays, and only the last string and container of each level grow. One pass, no
+/// recursion.
 pub(crate) fn value_so_far(text: &str) -> Option<Value> {
     let mut open = Vec::new();
     match (Reader { text, at: 0 }).read(&mut open) {
@@ -20,7 +20,7 @@ pub(crate) fn value_so_far(text: &str) -> Option<Value> {
     }
 }
 
-/// Why there is no whole value.
+/// Why there is no complete value.
 enum Stop {
     /// The text ends, within a string where that is given.
     End(Option<Value>),
@@ -160,7 +160,7 @@ impl<'t> Reader<'t> {
         Err(if word.starts_with(self.rest()) { Stop::End(None) } else { Stop::Malformed })
     }
 
-    /// A number at the end of the text may go on, unless the text is that number.
+    /// A number at the end of the text may be incomplete, unless it is the whole text.
     fn number(&mut self, is_within: bool) -> Result<Value, Stop> {
         let start = self.at;
         if self.peek() == Some(b'-') {
