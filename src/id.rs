@@ -1,4 +1,4 @@
-//! Ids: opaque strings, one type for each thing that has one.
+//! Ids: opaque strings, with a type for each kind of id.
 
 use core::cmp::Ordering;
 use core::convert::Infallible;
@@ -22,7 +22,7 @@ fn hash_of(text: &str) -> u64 {
 
 struct Inner {
     hash: u64,
-    /// Short as most ids are, it lies beside its hash: one allocation, one place to look.
+    /// Most ids are short, and so lie beside their hash, in one allocation.
     text: SmolStr,
 }
 
@@ -89,8 +89,8 @@ impl Hash for Id {
     }
 }
 
-/// Passes on the hash that an [`Id`] brings along. Only for keys that write exactly one `u64`,
-/// or several, which are folded.
+/// Passes on the hash that an [`Id`] has computed. Only for keys that write one `u64`, or several,
+/// which are folded.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -129,21 +129,21 @@ impl BuildHasher for BuildIdHasher {
 /// A map keyed by ids, without hashing them again.
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildIdHasher>;
 
-/// Gives equal texts the same allocation, as far as it remembers them.
+/// Gives equal ids one allocation, as long as it remembers them.
 ///
-/// A table of fixed size with two places for each id: a stream of ever new ids displaces old ones
-/// and costs no memory. An id that is displaced is only allocated anew.
+/// A table of fixed size with two places for each id: new ids displace old ones, so that a stream of
+/// ever new ids takes no more memory. A displaced id is allocated again.
 #[derive(Default)]
 pub(crate) struct Interner {
-    /// The places of the most recent ids. Places, for to keep the ids themselves would be two
-    /// writes to reference counts where ids take turns.
+    /// The places of the most recent ids. To keep the ids themselves would cost two writes to reference
+    /// counts whenever ids take turns.
     recent: [usize; 4],
     table: Vec<Option<Id>>,
 }
 
 impl Interner {
-    /// Far more than a run has items open at once, so that two of them rarely want both places of
-    /// each other. A power of two.
+    /// Far more than a run has items open at once, so that two of them rarely compete for both their
+    /// places. A power of two.
     const PLACES: usize = 2048;
     /// Ids beyond this length are not remembered, so that the table's bytes are bounded too.
     const MAX_LEN: usize = 128;
@@ -194,7 +194,7 @@ impl Interner {
     }
 }
 
-/// Ids that differ mostly do so at their end, so that is compared first.
+/// Different ids mostly differ at their end, so that is compared first.
 #[inline]
 fn is_text(id: &Id, text: &str) -> bool {
     let known = id.as_str();
@@ -211,9 +211,9 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident $slot:literal;)*) => {$(
         $(#[$doc])*
         ///
-        /// An opaque string: any text is legal, the empty one included (rule E8). A clone shares
-        /// the text, and comparing or hashing one does not read it again where it is shared. So it
-        /// hashes otherwise than its text: a map by ids is asked with an id.
+        /// An opaque string: any text is legal, even the empty one (rule E8). Clones share the text, and
+        /// the hash is computed once. It is not the hash of the text, so look up a map by ids with an
+        /// id.
         #[derive(Clone, PartialEq, Eq, Hash)]
         pub struct $name(Id);
 
@@ -359,7 +359,7 @@ macro_rules! ids {
     )*};
 }
 
-// The number says which of the interner's most recent ids to look at first.
+// The number is the slot of the interner's recent ids that is tried first.
 ids! {
     /// The id of a message: `messageId` on events, `id` on messages.
     MessageId 0;
@@ -375,7 +375,7 @@ ids! {
     InterruptId 3;
 }
 
-/// Where new ids come from when the crate has to make one (rule B1, and new runs).
+/// Makes the ids that the crate needs (rule B1, and new runs).
 ///
 /// Any `FnMut() -> String` is one, so that tests can count.
 ///
@@ -421,7 +421,7 @@ impl IdGenerator for SequentialIds {
 
 /// Random 128-bit ids, seeded by the operating system through the standard library: the default.
 ///
-/// They name things apart; they are no secret.
+/// They are unique, but not secret.
 #[derive(Clone, Debug, Default)]
 pub struct RandomIds(());
 

@@ -109,7 +109,9 @@ fn e10_text_and_value_are_read_alike_however_deep() {
         assert_eq!(from_text, RunAgentInput::from_value(&value), "{depth}");
         assert_eq!(matches!(from_text, Err(Error::LimitExceeded(_))), depth > 512, "{depth}");
     }
-    for (bytes, found) in cases([(&b"{\xff"[..], "no UTF-8 at byte 1"), (b"{", "no JSON: expected a key at byte 1")]) {
+    for (bytes, found) in
+        cases([(&b"{\xff"[..], "invalid UTF-8 at byte 1"), (b"{", "invalid JSON: expected a key at byte 1")])
+    {
         let Err(Error::Malformed(error)) = RunAgentInput::from_json(bytes) else { panic!("{bytes:?}") };
         assert_eq!((error.rule, &*error.expected, &*error.found), (Rule::E9, "the input of a run", found));
     }

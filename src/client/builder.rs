@@ -11,9 +11,9 @@ use reqwest::header::HeaderMap;
 #[cfg(not(feature = "reqwest"))]
 use tokio_tungstenite::tungstenite::http::header::HeaderMap;
 
-use super::stoppable::{Deadline, unless_aborted, until, within};
 use super::headers::Headers;
 use super::options::Common;
+use super::stoppable::{Deadline, unless_aborted, until, within};
 use super::{AbortHandle, ClientError};
 use crate::agent::BoxError;
 use crate::error::Error;

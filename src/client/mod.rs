@@ -24,13 +24,13 @@ mod abort;
 mod builder;
 mod error;
 mod excerpt;
-mod stoppable;
 mod headers;
 #[cfg(feature = "reqwest")]
 mod http;
 mod options;
 #[cfg(feature = "reqwest")]
 mod response;
+mod stoppable;
 #[cfg(feature = "websocket")]
 mod websocket;
 

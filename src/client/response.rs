@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use super::error::Answer;
 use super::excerpt::{MAX_EXCERPT, cut};
-use super::stoppable::{Deadline, Stoppable, stoppable_events, until};
 use super::options::{Common, common_options};
+use super::stoppable::{Deadline, Stoppable, stoppable_events, until};
 use super::{AbortHandle, ClientError};
 use crate::codec::{Decoder, Format, SseDecoder};
 use crate::combinator::{Idle, Staged};

@@ -1,3 +1,5 @@
+//! The combinators between bytes and events: `sse`, `json_lines`, `protobuf`, and `encode`.
+
 use futures::stream::Stream;
 
 #[cfg(feature = "__format")]

@@ -1,3 +1,5 @@
+//! `keep_alive`: comments in a stream of server-sent events while nothing else comes.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};

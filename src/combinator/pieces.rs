@@ -1,3 +1,5 @@
+//! `pieces`: the bytes of a tokio `AsyncRead` as a stream.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};

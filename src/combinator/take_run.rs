@@ -1,3 +1,5 @@
+//! `take_run`: ends a stream of raw events with its run.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};

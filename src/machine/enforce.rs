@@ -128,7 +128,7 @@ impl Enforcer {
             if error.too_deep {
                 return self.too_deep(index);
             }
-            let mut found = format!("no JSON: {} at byte {}", error.reason, error.offset);
+            let mut found = format!("invalid JSON: {} at byte {}", error.reason, error.offset);
             // Bytes that nothing decoded, a page, `[DONE]`: known at sight. Of an object, the place.
             let shown = text.trim_start();
             if !shown.starts_with('{') {
@@ -188,7 +188,7 @@ impl Enforcer {
                 next.event(indexed)
             }
             Err(Reject::Unknown(rule)) => {
-                next.warning(place.warning(rule, "", "dropped the event: a value that it needs is not known here"))
+                next.warning(place.warning(rule, "", "dropped the event: a required value is unknown"))
             }
             Err(Reject::Malformed(fault)) => Err(fault.into_malformed(index, Some(event_type)).into()),
         }

@@ -1,3 +1,5 @@
+//! `record`: passes a stream on, and writes it to a file or any other writer.
+
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::{Pin, pin};

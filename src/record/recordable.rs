@@ -1,3 +1,5 @@
+//! `Recordable`: the items of a stream that `record` can write.
+
 use core::fmt;
 
 use crate::error::Error;

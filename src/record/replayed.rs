@@ -1,3 +1,5 @@
+//! `replay`: gives the events of a recording, each in its time.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};

@@ -1,3 +1,5 @@
+//! `Timing`: when the events of a replay come.
+
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;

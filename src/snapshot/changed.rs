@@ -1,3 +1,5 @@
+//! `Changed`: a snapshot with what changed since the one before, for readers that skip some.
+
 use super::{Change, MessageChange, Snapshot, Update};
 use crate::message::Message;
 

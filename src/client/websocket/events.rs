@@ -12,8 +12,8 @@ use tungstenite::Message;
 
 use super::WebSocketConnection;
 use super::messages::{Decoded, Messages};
-use crate::client::stoppable::{Deadline, Stoppable, stoppable_events, until};
 use crate::client::options::{Common, common_options};
+use crate::client::stoppable::{Deadline, Stoppable, stoppable_events, until};
 use crate::client::{AbortHandle, ClientError};
 use crate::error::Error;
 use crate::limits::Limits;
