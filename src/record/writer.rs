@@ -1,4 +1,4 @@
-//! From events to the bytes of a recording.
+//! Writes events as the bytes of a recording.
 
 use core::time::Duration;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use super::format::{END, FAILED, HEADER, LINE_ENDS, TRUNCATED, WARNING};
 
-/// Writes what a source gives, each with the time since the recording began.
+/// Writes the items of a source, each with the time since the recording began.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingWriter {
     begun: bool,
 }
 
 impl RecordingWriter {
-    /// An event as the text that it came as.
+    /// An event that came as text, as that text.
     pub(crate) fn text(&mut self, at: Duration, text: &[u8], out: &mut Vec<u8>) {
         self.moment(at, "", out);
         let line_ends = || memchr::memchr2_iter(b'\n', b'\r', text);
@@ -34,7 +34,7 @@ impl RecordingWriter {
         out.push(b'\n');
     }
 
-    /// An event that has no text of its own, as JSON in one line.
+    /// An event that did not come as text, as JSON in one line.
     pub(crate) fn value(&mut self, at: Duration, value: &impl Serialize, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let before = (out.len(), self.begun);
         self.moment(at, "", out);
@@ -48,7 +48,7 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// A warning that stood among the events.
+    /// A warning.
     pub(crate) fn warning(&mut self, at: Duration, message: &str, out: &mut Vec<u8>) {
         self.begin(out);
         out.extend_from_slice(format!(": {} {WARNING} {}\n\n", Moment(at), quoted(message)).as_bytes());
@@ -78,7 +78,7 @@ impl RecordingWriter {
         }
     }
 
-    /// The comment in front of what came at this time.
+    /// The comment with a time.
     fn moment(&mut self, at: Duration, what: &str, out: &mut Vec<u8>) {
         self.begin(out);
         let space = if what.is_empty() { "" } else { " " };
