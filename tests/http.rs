@@ -748,7 +748,7 @@ async fn a_head_that_trickles_is_no_answer_though_bytes_come() {
     let url = drips("HTTP/1.1 200 OK\r\nx: ".to_owned(), b"x", Duration::from_millis(1)).await;
     let error = agent(&url, HttpOptions::new().no_bytes_timeout(short)).start(input()).await.unwrap_err();
     assert!(matches!(error, ClientError::NoHead(limit) if limit == short), "{error:?}");
-    assert_eq!(error.to_string(), "the head of an answer was not whole after 50ms");
+    assert_eq!(error.to_string(), "the head of an answer was not complete after 50ms");
 }
 
 /// An answer with this body, without a network.

@@ -1,4 +1,4 @@
-//! Something that can run an agent.
+//! The `Agent` trait: anything that can run and give raw events, such as a client or a recording.
 
 use core::fmt;
 use core::pin::Pin;
@@ -16,24 +16,22 @@ use crate::raw::Owned;
 use crate::raw::{Raw, RawEvent, RawItem};
 use crate::run_input::RunAgentInput;
 
-/// What running an agent gives: its raw events, as they come, with the warnings of whatever
-/// decoded them.
+/// The raw events of a run, as they come, with the warnings of the decoder.
 ///
-/// A stream that any method of [`EventStreamExt`] takes. [`raw_event_stream`] makes one.
+/// Every method of [`EventStreamExt`] takes it. [`raw_event_stream`] makes one.
 ///
 /// # Errors
 /// [`Error::Source`] with the agent's own, and those of a decoder: [`Error::Truncated`],
 /// [`Error::LimitExceeded`], [`Error::Malformed`]. The error is the last item.
 pub type RawEventStream = Pin<Box<dyn Stream<Item = Result<RawItem, Error<AgentError>>> + Send>>;
 
-/// Something that can run an agent and give its raw events: a connection to a server, a program
-/// of your own, a recording.
+/// Anything that can run and give raw events: a client of a server, a program of your own, a recording.
 ///
-/// It is object safe: an application can hold a `Box<dyn Agent>` and put another in its place for
-/// a test. [`AgentExt`] has the way from here to events and conversations. Implemented for:
+/// It is object safe: an application can hold a `Box<dyn Agent>` and replace it for a test.
+/// [`AgentExt`] leads from here to events and conversations. Implemented for:
 ///
 /// - closures from the input to a future of a stream ([`agent_fn`] helps to write them);
-/// - [`Replay`], events that are there already;
+/// - [`Replay`], given events;
 /// - `Box<dyn Agent>`, `&dyn Agent` and any [`Arc`] of an agent.
 ///
 /// # Examples
@@ -69,28 +67,29 @@ pub type RawEventStream = Pin<Box<dyn Stream<Item = Result<RawItem, Error<AgentE
 /// ```
 #[async_trait]
 pub trait Agent: Send + Sync {
-    /// Starts a run, and gives its events as soon as they come.
+    /// Starts a run, and gives its events as they come.
     ///
-    /// To drop the stream is to give the run up.
+    /// Dropping the stream abandons the run.
     ///
     /// # Errors
-    /// Where the run cannot be started. What fails later is the last item of the stream.
+    /// If the run cannot be started. A later failure is the last item of the stream.
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError>;
 
-    /// The bounds that its runs are read with: what [`AgentExt`] gives to the pipeline, so that an
-    /// event which the agent's decoder lets pass is not too long for the next stage.
+    /// The bounds that [`AgentExt`] gives to the pipeline, so that an event which the agent's decoder
+    /// accepts is not too long for the next stage.
     ///
-    /// An agent around another one gives that one's; the default is [`Limits::default`].
+    /// An agent around another one should return the bounds of that; the default is
+    /// [`Limits::default`].
     fn limits(&self) -> Limits {
         Limits::default()
     }
 }
 
-/// From an [`Agent`] to events and conversations, with one call.
+/// The events and conversations of an [`Agent`], with one call.
 ///
-/// The conversation begins with the messages and the state of the input. Both that the agent
-/// cannot be run and that its stream fails are [`Error::Source`]; what its decoder finds is the same
-/// error as without an agent, and its warnings are among the others.
+/// The conversation begins with the messages and the state of the input. If the agent cannot be run, or
+/// its stream fails, the error is [`Error::Source`]. Errors and warnings of its decoder are the same as
+/// without an agent.
 ///
 /// For other options than the defaults: `agent.run(input).await?.updates_with(pipeline)`, with a
 /// pipeline that [knows the input](crate::machine::PipelineBuilder::input) and has the
@@ -147,7 +146,7 @@ pub trait AgentExt: Agent {
 
 impl<A: Agent + ?Sized> AgentExt for A {}
 
-/// Runs the agent, with the makings of a pipeline that knows what the input says.
+/// Runs the agent, and gives the builder of a pipeline that knows the input.
 async fn begin(
     agent: &(impl Agent + ?Sized),
     input: RunAgentInput,
@@ -168,11 +167,10 @@ where
     }
 }
 
-/// From a stream that a stage on raw events would take to a [`RawEventStream`]: what most
-/// implementations of [`Agent`] end with.
+/// Makes a [`RawEventStream`] from any stream that a stage on raw events takes. Most implementations of
+/// [`Agent`] end with it.
 ///
-/// Events are numbered in the order in which they come, unless a decoder has done so. A source that
-/// fails is not polled again.
+/// Events are numbered in order, unless a decoder has done so. A source that fails is not polled again.
 ///
 /// # Examples
 /// ```
@@ -214,8 +212,8 @@ where
     items.boxed()
 }
 
-/// Gives a closure back as it is, and tells the compiler that it is an [`Agent`]: the types of its
-/// argument and of its error need not be written then.
+/// Returns a closure unchanged, and tells the compiler that it is an [`Agent`]: the types of its
+/// argument and error are then inferred.
 ///
 /// # Examples
 /// ```
@@ -279,10 +277,9 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
     }
 }
 
-/// An agent that gives events which are there already, the same in each run: a recording, or a
-/// test's.
+/// An agent that gives the same events in each run: those of a recording or of a test.
 ///
-/// It does not look at its input; what it gives carries the ids that it was made with.
+/// It ignores its input; the events keep their own ids.
 ///
 /// # Examples
 /// ```
@@ -305,7 +302,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// An agent that gives these events, then ends.
+    /// An agent that gives these events and then ends.
     pub fn new(events: impl IntoIterator<Item: Into<Raw>>) -> Self {
         let events: Arc<[Raw]> = events.into_iter().map(Into::into).collect();
         Self::from_fn(move || {

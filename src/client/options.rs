@@ -1,14 +1,14 @@
-//! What both clients let choose of how an answer is read.
+//! The options of both clients for how an answer is read.
 
 use core::time::Duration;
 
 use crate::limits::Limits;
 
-/// The bound of the decoder and the timers that any answer has.
+/// The bounds of the decoder, and the timers of any answer.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
     pub(super) limits: Limits,
-    /// For the answer to begin, and between any two signs of life.
+    /// The most time for the answer to begin, and between any two signs of life.
     pub(super) silence: Option<Duration>,
     pub(super) no_event: Option<Duration>,
     pub(super) deadline: Option<Duration>,
@@ -36,43 +36,43 @@ impl Common {
 macro_rules! common_options {
     ($options:ident) => {
         impl $options {
-            /// How long no event may come, unless told otherwise: ten minutes. An agent may think for
+            /// The default of the longest time without an event: ten minutes, as an agent may think for
             /// long.
             pub const DEFAULT_NO_EVENT: Duration = Common::NO_EVENT;
 
-            /// Other bounds: of the decoder, and, where the agent is run through
-            /// [`AgentExt`](crate::AgentExt), of the pipeline too
-            /// ([`Agent::limits`](crate::Agent::limits)). Elsewhere the pipeline keeps to its
-            /// [own](crate::machine::PipelineBuilder::limits); which of the two was met stands in the
-            /// error ([`LimitExceeded::stage`](crate::error::LimitExceeded::stage)).
+            /// Other bounds for the decoder. If the agent is run through
+            /// [`AgentExt`](crate::AgentExt), they bind the pipeline too
+            /// ([`Agent::limits`](crate::Agent::limits)). Otherwise the pipeline has its
+            /// [own](crate::machine::PipelineBuilder::limits); the error tells whose bound was exceeded
+            /// ([`LimitExceeded::stage`](crate::error::LimitExceeded::stage)).
             pub fn limits(mut self, limits: Limits) -> Self {
                 self.common.limits = limits;
                 self
             }
 
-            /// How long no event may come, counted while the reader waits, whatever else comes:
-            /// [`ClientError::NoEvent`](crate::client::ClientError::NoEvent). `None` for ever.
+            /// The longest time without an event, counted while the reader waits, whatever other bytes
+            /// come: then [`ClientError::NoEvent`](crate::client::ClientError::NoEvent). `None` for no
+            /// limit.
             pub fn no_event_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
                 self.common.no_event = limit.into();
                 self
             }
 
-            /// How long a run may take in all, from when it is started:
+            /// The longest time for a whole run, from its start: then
             /// [`ClientError::Deadline`](crate::client::ClientError::Deadline). It ends healthy runs too, so
-            /// there is none unless it is asked for.
+            /// there is none by default.
             pub fn deadline(mut self, limit: impl Into<Option<Duration>>) -> Self {
                 self.common.deadline = limit.into();
                 self
             }
 
             /// How long to wait for more after an event that ends a run: a late `RUN_ERROR`, a further
-            /// run (rule R4), or that the server closes the connection, which not all do. When it is
-            /// over the stream ends in good order, and the connection is closed.
+            /// run (rule R4), or the server closing the connection, which not all do. Then the stream ends
+            /// normally, and the connection is closed.
             ///
-            /// Zero ends the stream with the run: it takes what is there already, and a `RUN_ERROR` that
-            /// comes late after a `RUN_FINISHED` is not seen. `None` waits until the server closes the
-            /// connection; one that never does is then
-            /// [silent](crate::client::ClientError::Silent), after the run.
+            /// Zero ends the stream with the run: it takes only what has arrived, so a late `RUN_ERROR`
+            /// after a `RUN_FINISHED` is not seen. `None` waits until the server closes the connection; if
+            /// it never does, the error is [`Silent`](crate::client::ClientError::Silent), after the run.
             ///
             /// For any other source there is [`take_run`](crate::EventStreamExt::take_run).
             pub fn after_run(mut self, limit: impl Into<Option<Duration>>) -> Self {

@@ -1,4 +1,5 @@
-//! What every run has around it: a handle that ends it, and timers.
+//! What can stop the events of a run before the connection ends: an abort handle, timers, the end of the
+//! run.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -20,27 +21,27 @@ use crate::raw::RawItem;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
 
-/// When a run has to be over, and how long it may take.
+/// When a run has to be over, and how long that is in all.
 pub(super) type Deadline = Option<(Instant, Duration)>;
 
-/// When a deadline is; `None` also where the clock ends before.
+/// The deadline of a run that starts now; `None` also if it is beyond the end of the clock.
 pub(super) fn until(limit: Option<Duration>) -> Deadline {
     let limit = limit?;
     Some((Instant::now().checked_add(limit)?, limit))
 }
 
-/// What the future gives, or an error if it takes longer than this.
+/// The result of the future, or an error if it takes longer than the limit.
 pub(super) async fn within<T>(
     limit: Option<Duration>,
     error: impl FnOnce(Duration) -> ClientError,
     work: impl Future<Output = Result<T, ClientError>>,
 ) -> Result<T, ClientError> {
     let Some(limit) = limit else { return work.await };
-    // On the heap, as what is to be awaited here is large.
+    // On the heap, as the futures passed here are large.
     timeout(limit, Box::pin(work)).await.unwrap_or_else(|_| Err(error(limit)))
 }
 
-/// What the future gives, or an error once it is aborted.
+/// The result of the future, or an error once it is aborted.
 pub(super) async fn unless_aborted<T>(
     abort: AbortHandle,
     work: impl Future<Output = Result<T, ClientError>>,
@@ -52,15 +53,15 @@ pub(super) async fn unless_aborted<T>(
 }
 
 pin_project! {
-    /// Events that a handle, a timer or the end of their run can end. Fused; the events are dropped at
-    /// the end, and the connection is closed with them.
+    /// Events that a handle, a timer or the end of their run can stop. Fused; the events are dropped at
+    /// the end, which closes the connection.
     pub(super) struct Stoppable<S> {
         #[pin]
         events: Option<S>,
-        // What there was to say before the first event.
+        // The warnings before the first event.
         warnings: vec::IntoIter<Warning>,
         peer: Downgrader,
-        // Whether a run has ended, and no other has begun since.
+        // Whether a run has ended and no other has begun since.
         is_run_over: bool,
         idle: Idle,
         after_run: Idle,
@@ -90,7 +91,7 @@ impl<S> Stoppable<S> {
         Self { peer, ..self }
     }
 
-    /// The same after these warnings, and those that are there already.
+    /// The same after these warnings, which follow earlier ones.
     pub(super) fn with_warnings(self, mut warnings: Vec<Warning>) -> Self {
         warnings.extend(self.warnings);
         Self { warnings: warnings.into_iter(), ..self }
@@ -105,10 +106,10 @@ impl<S> Stoppable<S> {
         self.abort.clone()
     }
 
-    /// What ends the events from here, if it is time.
+    /// The error that stops the events, if it is time.
     fn poll_cut(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ClientError> {
         let this = self.project();
-        // Asked first, so that no want of budget hides it; the future is there to wake the task.
+        // The flag first, so that a used-up budget does not hide it; the future wakes the task.
         if this.abort.is_aborted() || this.aborted.as_mut().poll(cx).is_ready() {
             return Poll::Ready(ClientError::Aborted);
         }
@@ -150,7 +151,7 @@ where
         };
         Poll::Ready(match item {
             Some(Ok(item)) => {
-                // A frame that a tolerance skips is no event.
+                // A skipped frame gives a warning and does not count as an event.
                 if let Some(raw) = item.raw() {
                     this.idle.rest();
                     this.after_run.rest();
@@ -173,7 +174,7 @@ where
         })
     }
 
-    /// What the events hold may never come: they can be ended at any time.
+    /// No event is sure to come: they can be stopped at any time.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (0, if self.is_over() { Some(0) } else { None })
     }
@@ -189,7 +190,7 @@ macro_rules! stoppable_events {
                 self
             }
 
-            /// What ends this run from elsewhere.
+            /// A handle that ends this run from elsewhere.
             #[must_use]
             pub fn abort_handle(&self) -> AbortHandle {
                 self.events.abort_handle()
