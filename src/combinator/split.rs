@@ -1,7 +1,7 @@
-//! Two streams from one: events for one task, snapshots for another.
+//! `split`: two streams from one, events for one task and snapshots for another.
 //!
-//! The second poll loop of the crate, for what [`Staged`](super::Staged) cannot do: two consumers
-//! of one source, of which either may be polled, left alone or dropped at any time.
+//! The second poll loop of the crate: unlike [`Staged`](super::Staged) it has two consumers of one
+//! source, and either may be polled, left alone or dropped at any time.
 //!
 //! ```text
 //!                    ┌─► events, at most `capacity` ─────────────────► SplitEvents
@@ -9,16 +9,16 @@
 //!                    └─► snapshots: the newest, or at most `capacity` ► SplitSnapshots
 //! ```
 //!
-//! - Whichever half is polled and finds nothing drives the source. A half that finds the other one at
-//!   it waits to be woken by it.
-//! - It drives only while both queues have room: an item is never taken from the source without a
-//!   place for it. A half whose own queue is empty can wait only for the other's to be emptied, so
-//!   never do both wait for each other.
-//! - The source has one waker, which wakes both halves. So it does not matter which half was
-//!   polled last, and whether it is ever polled again.
-//! - No code from outside runs under the lock: the source is taken out of the state to be polled and
-//!   to be dropped, and wakers are cloned, dropped and woken after the lock is released. Any of these
-//!   may own the other half, and drop it there and then.
+//! - A half that is polled and finds its queue empty polls the source. If the other half is polling it,
+//!   the half waits to be woken.
+//! - The source is polled only while both queues have room, so each item has a place. A half with an
+//!   empty queue can wait only for the other queue to be emptied, so the halves never wait for each
+//!   other.
+//! - The source has one waker, which wakes both halves. So it does not matter which half was polled
+//!   last, or whether it is polled again.
+//! - No foreign code runs under the lock: the source is taken out of the state to be polled and dropped,
+//!   and wakers are cloned, dropped and woken without the lock. Any of these may own the other half and
+//!   drop it.
 
 use core::fmt;
 use core::pin::Pin;
@@ -38,11 +38,11 @@ use crate::snapshot::{Changed, Update};
 
 /// How far a half may lag behind the other before it holds the other back.
 ///
-/// A half whose queue has reached either bound is full, so the queue holds one item more than
-/// `bytes` at most. An item counts as many bytes as its event has as JSON; a snapshot shares with those
-/// before it what its event left alone, and counts as much as its event.
+/// A half whose queue has reached either bound is full, so the queue exceeds `bytes` by at most one
+/// item. An item counts as the bytes of its event as JSON. A snapshot counts as its event, as it shares
+/// everything else with earlier ones.
 ///
-/// A bound that is added is no breaking change: take the others from the default.
+/// A new bound is not a breaking change: take the others from the default.
 ///
 /// ```
 /// use ag_ui_stream::combinator::SplitCapacity;
@@ -52,9 +52,9 @@ use crate::snapshot::{Changed, Update};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitCapacity {
-    /// How many items; at least one.
+    /// The most items; at least one.
     pub items: usize,
-    /// How many bytes.
+    /// The most bytes.
     ///
     /// Stops a few large events from filling the memory.
     pub bytes: usize,
@@ -76,16 +76,15 @@ impl Default for SplitCapacity {
 /// The two halves of a stream that was [split](split()).
 pub type Split<S, E> = (SplitEvents<S, E>, SplitSnapshots<S, E>);
 
-/// Splits a stream of updates into two that two tasks can own: of the events, and of the
-/// snapshots.
+/// Splits a stream of updates into two that two tasks can own: one of the events, one of the snapshots.
 ///
-/// The events half gives every event and warning, in order. The snapshots half gives the
-/// conversation as [`Changed`], after events that changed it: by default the newest only, so that
-/// a slow consumer skips what is out of date, with the marks of all that it skipped; each single
-/// one with [`SplitSnapshots::every`].
+/// The events half gives every event and warning, in order. The snapshots half gives the conversation
+/// as [`Changed`], after events that changed it. By default it gives only the newest, so that a slow
+/// consumer skips older ones; it then tells of all changes that were skipped. With
+/// [`SplitSnapshots::every`] it gives each.
 ///
-/// The source is driven by whichever half is polled; nothing is spawned. Either half can lag
-/// after the other by 64 items or 1 MiB of them ([`SplitCapacity`]), then it holds the other back:
+/// The half that is polled polls the source; nothing is spawned. Either half can lag behind the other by
+/// 64 items or 1 MiB of them ([`SplitCapacity`]), then it holds the other back:
 ///
 /// | | the events half goes on | the snapshots half goes on |
 /// |---|---|---|
@@ -93,24 +92,23 @@ pub type Split<S, E> = (SplitEvents<S, E>, SplitSnapshots<S, E>);
 /// | the other is never polled | always; with `every`, until it is full | until it is full |
 /// | the other is dropped | always | always |
 ///
-/// A half that is not wanted has to be dropped. It may be dropped anywhere, within the waker of the
-/// other and within the source too.
+/// Drop a half that you do not need. It may be dropped anywhere, even within the waker of the other or
+/// within the source.
 ///
 /// # Ending
-/// Each half ends once it has given what is its, then `None` for ever. The source is dropped as
-/// soon as it ends or fails.
+/// Each half ends once its queue is empty, then gives `None` for ever. The source is dropped as soon as
+/// it ends or fails.
 ///
 /// # Errors
-/// Both halves end with the error of the stream, shared. Should the source panic in the task of
-/// one half, it is dropped, and both end with [`Error::Truncated`].
+/// Both halves end with the error of the stream, shared. If the source panics in the task of one half,
+/// it is dropped, and both end with [`Error::Truncated`].
 ///
 /// # Cost
-/// Two allocations for the pair and one for the source; two locks for each item. An item that waits for
-/// the other half is measured, which takes one pass over its event.
+/// Two allocations for the pair and one for the source; two locks for each item. An item that is queued
+/// for the other half is measured by one pass over its event.
 ///
 /// # Cancel safety
-/// A `next()` of either half that is dropped loses nothing: what was taken from the source waits
-/// in the queues.
+/// A dropped `next()` of either half loses nothing: items taken from the source wait in the queues.
 ///
 /// # Examples
 /// ```
@@ -185,12 +183,12 @@ impl Wake for Wakers {
 
 struct State<S, E> {
     source: Source<S>,
-    /// One half found the source with the other, and waits.
+    /// One half waits, as the other is polling the source.
     is_awaited: bool,
     capacity: SplitCapacity,
     events: Lane<Item>,
     snapshots: Lane<Changed>,
-    /// How many events went through.
+    /// The number of events so far.
     passed: u64,
     /// How the source ended, once it has.
     end: Option<Result<(), Arc<Error<E>>>>,
@@ -204,7 +202,7 @@ enum Source<S> {
     Gone,
 }
 
-/// What waits for one half.
+/// The queue of one half.
 struct Lane<T> {
     /// Each with its weight in bytes.
     queue: VecDeque<(T, usize)>,
