@@ -394,7 +394,7 @@ fn a6_a_warning_says_which_operation_failed_and_that_nothing_is_there() {
         ),
         (
             json!({"op": "move", "from": "/o", "path": "/o/x"}),
-            r#"operation 1 (move from "/o" to "/o/x"): nothing moves into itself"#,
+            r#"operation 1 (move from "/o" to "/o/x"): a value cannot move into itself"#,
         ),
         (
             json!({"op": "add", "path": "/n/x", "value": 1}),

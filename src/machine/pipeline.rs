@@ -1,5 +1,5 @@
-//! The whole pipeline as one machine: compatibility, enforcement, expansion, verification and,
-//! in [`Pipeline`], assembly (rule P1).
+//! The whole pipeline as one machine: compatibility, enforcement, expansion, verification, and, in
+//! [`Pipeline`], assembly (rule P1).
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use crate::shared::Document;
 use crate::snapshot::run::RunOutcome;
 use crate::snapshot::{Snapshot, Update};
 
-/// How a pipeline is made, where the defaults will not do.
+/// Makes a pipeline with other options than the defaults.
 ///
 /// ```
 /// use ag_ui_stream::machine::{Pipeline, IdChecks};
@@ -58,31 +58,31 @@ impl Default for PipelineBuilder {
 }
 
 impl PipelineBuilder {
-    /// Bounds on what one event may cost.
+    /// Sets the bounds on the cost of an event.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What becomes of breaches of rule R10.
+    /// Sets whether breaches of rule R10 are warned of or rejected.
     pub fn id_checks(mut self, id_checks: IdChecks) -> Self {
         self.id_checks = id_checks;
         self
     }
 
-    /// The faults of producers that are to be repaired before verification, each with a warning
-    /// (rules X1, X2, X3, X5: [`Repairer`]). None, unless asked for.
+    /// Sets the faults of producers that are repaired before verification, each with a warning (rules
+    /// X1, X2, X3, X5: [`Repairer`]). None by default.
     ///
-    /// With [`Repair::ResultAfterFinish`] a RUN_FINISHED is delivered once the stream has ended or the
-    /// next run begins. Where the source fails before that, [`Pipeline::snapshot`] has its outcome, and
-    /// no update does (rule R8a). [`Repair::IgnoreFrames`] is the decoder's: give it the same set.
+    /// With [`Repair::ResultAfterFinish`] a RUN_FINISHED is delivered when the stream ends or the next
+    /// run begins. If the source fails before that, only [`Pipeline::snapshot`] has its outcome, and no
+    /// update (rule R8a). [`Repair::IgnoreFrames`] is for the decoder: give it the same set.
     pub fn repairs(mut self, repairs: impl Into<Repairs>) -> Self {
         self.repairs = repairs.into();
         self
     }
 
-    /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
-    /// there, even where it was left out before.
+    /// Sets the generator of the ids of translated events (rule B1). Undoes
+    /// [`without_upgrade`](PipelineBuilder::without_upgrade).
     pub fn ids(mut self, ids: impl IdGenerator + 'static) -> Self {
         self.upgrader = Some(Upgrader::new().with_ids(ids));
         self
@@ -95,8 +95,8 @@ impl PipelineBuilder {
         self
     }
 
-    /// The conversation from before the stream. Assembly needs it; verification only learns that
-    /// there is one, so that a call is not taken for what makes a message that is there (rule O4).
+    /// The conversation from before the stream. Assembly needs it. Verification needs to know that there
+    /// is one: a tool call may then belong to an earlier message, and does not create it (rule O4).
     pub fn history(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
         self.messages = messages.into_iter().collect();
         self
@@ -108,7 +108,7 @@ impl PipelineBuilder {
         self
     }
 
-    /// The conversation and the state from before the stream, as the input of its run has them:
+    /// The conversation and the state from before the stream, taken from the input of its run:
     /// [`history`](PipelineBuilder::history) and [`state`](PipelineBuilder::state) in one. Costs a
     /// clone of each message, which copies no text, and a copy of the state.
     ///
@@ -145,7 +145,7 @@ impl PipelineBuilder {
     }
 
     fn into_parts(self) -> (Stages, Vec<Message>, Option<Document>) {
-        // The one that the stage does not know would cost as much as those that it does.
+        // The stage does not do this one, so it must not cost the fast paths.
         let repairs: Repairs = self.repairs.iter().filter(|repair| *repair != Repair::IgnoreFrames).collect();
         let mut stages = Stages {
             counter: Counter::default(),
@@ -168,7 +168,7 @@ struct Stages {
     upgrader: Option<Upgrader>,
     enforcer: Enforcer,
     expander: Expander,
-    /// Where there is something to repair: what goes past it goes past the fast paths too.
+    /// Present if any repair is on; then no event takes a fast path.
     repairer: Option<Box<Repairer>>,
     verifier: Verifier,
 }
@@ -176,8 +176,8 @@ struct Stages {
 impl Stages {
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
-        // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
-        // never a success. One that had ended stays as it was (R8a).
+        // Whichever stage fails, verification lets no event pass from then on: a run that lost an event is
+        // never a success. A run that had ended stays as it was (R8a).
         raw.view(|body, index| self.feed(body, index, sink)).map_err(|error| {
             let error = self.settle(sink).err().unwrap_or(error);
             self.verifier.reject(error, None)
@@ -210,8 +210,8 @@ impl Stages {
         self.verifier.end(sink)
     }
 
-    /// The input is at fault: what had ended before ends now, unless that is at fault itself, which came
-    /// first then.
+    /// After a fault of the input: ends the run whose RUN_FINISHED was held back. If that is at fault
+    /// itself, that error came first.
     #[cold]
     fn settle(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
         match &mut self.repairer {
@@ -221,7 +221,7 @@ impl Stages {
     }
 }
 
-/// Takes an event that no fast path reads: it may have a retired shape.
+/// Reads an event that no fast path reads: it may have a retired shape.
 fn feed_thoroughly(
     upgrader: Option<&mut Upgrader>,
     enforcer: &mut Enforcer,
@@ -238,24 +238,24 @@ fn feed_thoroughly(
     }
 }
 
-/// Everything from raw events to snapshots, in the order that the protocol asks for (rule P1):
-/// compatibility, enforcement, expansion, verification, assembly.
+/// All stages from raw events to snapshots, in the order of the protocol (rule P1): compatibility,
+/// enforcement, expansion, verification, assembly.
 ///
 /// In: any [`RawEvent`], one event each. Out: an [`Update`] for every warning and every verified
 /// event, in order, each with the [`Snapshot`] after it.
 ///
-/// Where a push fails, the updates of what came before are still to be popped; the run that was
-/// active is then [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
-/// [`finish`](Machine::finish), in [`Pipeline::snapshot`]. No event comes through after that, whatever
-/// is pushed.
+/// If a push fails, the updates from before can still be popped. The active run is then
+/// [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
+/// [`finish`](Machine::finish), in [`Pipeline::snapshot`]. No event passes after that, whatever is
+/// pushed.
 ///
 /// # Errors
 /// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].
 ///
 /// # Logging
-/// With the feature `tracing`: each warning at `WARN` as [`pop`](Machine::pop) gives it, and what
-/// ended the stream at `DEBUG` with the state that it met; target `ag_ui_stream`. Whoever logs the
-/// warnings himself turns that target down to errors.
+/// With the feature `tracing`: each warning at `WARN` when [`pop`](Machine::pop) gives it, and the error
+/// that ended the stream at `DEBUG` with the state of the stage; target `ag_ui_stream`. If you log the
+/// warnings yourself, limit that target to errors.
 ///
 /// # Cost
 /// A delta costs one pass over its text, and its own length; a snapshot costs one pointer.
@@ -301,7 +301,7 @@ impl Pipeline {
         PipelineBuilder::default()
     }
 
-    /// The conversation as it stands after everything that was pushed.
+    /// The conversation after everything that was pushed.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         self.assembler.snapshot()
@@ -346,13 +346,13 @@ impl Machine for Pipeline {
     }
 
     fn cut(&mut self, cut: Cut) {
-        // What is wrong with the source is the last that is said of the stream.
+        // The error of the source is the last of the stream, so no other is given.
         let _ = self.stages.settle(&mut self.assembler);
         self.assembler.cut(cut);
     }
 }
 
-/// Everything from raw events to verified ones: a [`Pipeline`] without assembly.
+/// All stages from raw events to verified ones: a [`Pipeline`] without assembly.
 ///
 /// In: any [`RawEvent`], one event each. Out: an [`Item`] for every warning and every verified
 /// event, in order.

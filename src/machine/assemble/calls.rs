@@ -36,7 +36,7 @@ impl Assembler {
             ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
         let own = || MessageId::from_id(event.tool_call_id.id().clone());
-        // An answer beside a thought of its id is what the parent names (A12).
+        // If a text and a reasoning message share the id, the parent is the text message (A12).
         let held = event.parent_message_id.as_ref().and_then(|parent| self.held_assistant(parent));
         let id = match &event.parent_message_id {
             Some(parent) if held.is_some() || self.held(parent).is_none() => parent.clone(),
@@ -62,7 +62,7 @@ impl Assembler {
         place
     }
 
-    /// Where a call is; the index may remember one that a snapshot or an activity has displaced.
+    /// Where a call is; the index may still have one that a snapshot or an activity has displaced.
     pub(super) fn call_place(&self, id: &ToolCallId) -> Option<CallPlace> {
         let inner = &self.snapshot.0;
         let place = *inner.rest.calls.get(id.id())?;
@@ -167,7 +167,7 @@ impl Assembler {
         let inner = Arc::make_mut(&mut self.snapshot.0);
         let mut after = self.live.last_result.get(&caller).copied().unwrap_or(caller);
         while let Some((key, _)) = inner.messages.next_after(after) {
-            // By its key, for it may have been taken out of the list.
+            // By its key, as it may have been removed from the list.
             if !inner.entry(key).is_some_and(|entry| matches!(entry.message, Message::Tool(_))) {
                 break;
             }
