@@ -245,7 +245,7 @@ impl<T> Lane<T> {
         std::mem::take(&mut self.queue).into_iter().map(|(item, _)| item).collect()
     }
 
-    /// What is held is sure to come, then the error; more than that, while the source is open.
+    /// The queued items are sure to come, then the error; more may come while the source is open.
     fn size_hint<E>(&self, end: Option<&Result<(), E>>) -> (usize, Option<usize>) {
         let held = self.queue.len().saturating_add(usize::from(end.is_some_and(Result::is_err)));
         (held, end.is_some().then_some(held))
@@ -266,7 +266,7 @@ impl Lane<Changed> {
 enum Next<S, T, E> {
     Give(T),
     End(Result<(), Arc<Error<E>>>),
-    /// Polls the source; what comes has to be weighed, or the other half does not queue it.
+    /// Poll the source; `weigh` says whether the other half will queue the item, which is then measured.
     Drive {
         source: Pin<Box<S>>,
         weigh: bool,
@@ -281,12 +281,12 @@ impl<S, E> State<S, E> {
 }
 
 impl<S, E> Shared<S, E> {
-    /// To be held for moves only: nothing that may run code from outside.
+    /// Hold it only to move values: no foreign code may run under it.
     fn lock(&self) -> MutexGuard<'_, State<S, E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One loop for both halves: give, else drive, else wait.
+    /// One loop for both halves: give an item, else poll the source, else wait.
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
@@ -313,7 +313,7 @@ impl<S, E> Shared<S, E> {
                     return Poll::Ready(end.err().map(Err));
                 }
                 Next::Drive { source, weigh } => {
-                    // Before the source is polled: it may wake at once.
+                    // Before the source is polled, as it may wake at once.
                     own.register(cx.waker());
                     is_registered = true;
                     is_dry = !turn.drive(source, weigh);
@@ -324,7 +324,7 @@ impl<S, E> Shared<S, E> {
                     return Poll::Pending;
                 }
                 Next::Wait if is_registered => return Poll::Pending,
-                // What it waits for may come before it is registered, so it looks again.
+                // The item may have come before the waker was registered, so it looks again.
                 Next::Wait => {
                     own.register(cx.waker());
                     is_registered = true;
@@ -334,8 +334,8 @@ impl<S, E> Shared<S, E> {
     }
 }
 
-/// One poll of a half. At its end, also by a panic of the source, the other half is woken if there is
-/// anything for it.
+/// One poll of a half. When it ends, even by a panic of the source, it wakes the other half if there is
+/// anything for that.
 struct Turn<'a, S, E> {
     shared: &'a Shared<S, E>,
     other: &'a AtomicWaker,
@@ -350,7 +350,7 @@ impl<S, E> Turn<'_, S, E> {
         let state = &mut *guard;
         let has_room = state.has_room();
         let own = lane(state);
-        // The newest is known only when the source has nothing more at the moment.
+        // The newest snapshot is known only once the source is pending.
         let wants_more = own.mode == Mode::Latest || own.queue.is_empty();
         if wants_more && may_drive && has_room {
             match std::mem::replace(&mut state.source, Source::Taken) {
@@ -372,7 +372,7 @@ impl<S, E> Turn<'_, S, E> {
         }
     }
 
-    /// Polls the source; whether anything came of it, or it is for the source to wake both halves.
+    /// Polls the source. `false` if it is pending: it wakes both halves later.
     fn drive(&mut self, mut source: Pin<Box<S>>, weigh: bool) -> bool
     where
         S: Stream<Item = Result<Update, Error<E>>>,
@@ -419,8 +419,7 @@ impl<S, E> Turn<'_, S, E> {
 impl<S, E> Drop for Turn<'_, S, E> {
     fn drop(&mut self) {
         if self.is_driving {
-            // The source has panicked. It is not polled again, and nobody takes that for an end in
-            // good order.
+            // The source has panicked. It is not polled again, and the stream is truncated.
             let mut state = self.shared.lock();
             state.source = Source::Gone;
             state.end = Some(Err(Arc::new(Truncated::new(state.passed, None, TruncatedBy::Panic).into())));
@@ -431,7 +430,7 @@ impl<S, E> Drop for Turn<'_, S, E> {
     }
 }
 
-/// How much of the queue's bound an item takes.
+/// The bytes of an item that count for the bound of the queue.
 fn weight_of(item: &Item) -> usize {
     struct Count(usize);
 
@@ -449,7 +448,7 @@ fn weight_of(item: &Item) -> usize {
     match item {
         Item::Event(indexed) => {
             let mut count = Count(0);
-            // What cannot be written as JSON counts as far as it can.
+            // An event that cannot be written as JSON counts up to the fault.
             let _ = serde_json::to_writer(&mut count, &indexed.event);
             count.0
         }
@@ -478,11 +477,11 @@ impl<S, E> SplitEvents<S, E> {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Puts the halves of one stream together again: gives back the source, and what was taken
-    /// from it and not yet given.
+    /// Joins the halves of one stream again: gives back the source, and the items that were taken from
+    /// it and not given.
     ///
     /// # Errors
-    /// Both halves, where they do not come from the same stream.
+    /// Both halves, if they do not come from the same stream.
     pub fn reunite(self, other: SplitSnapshots<S, E>) -> Result<Reunited<S, E>, ReuniteError<S, E>> {
         if !self.is_pair_of(&other) {
             return Err(ReuniteError { events: self, snapshots: other });
@@ -508,16 +507,16 @@ impl<S, E> SplitSnapshots<S, E> {
         other.is_pair_of(self)
     }
 
-    /// Gives every snapshot from now on, at the price that it can hold the events half back.
+    /// Gives every snapshot from now on. It can then hold the events half back.
     ///
-    /// Asked for before either half was polled, not one is left out.
+    /// Call it before either half is polled to miss none.
     pub fn every(self) -> Self {
         self.shared.lock().snapshots.mode = Mode::Every;
         self
     }
 
-    /// Gives the newest snapshot only, as it does unless [`every`](SplitSnapshots::every) is asked
-    /// for. It never holds the events half back.
+    /// Gives only the newest snapshot, as it does by default; undoes [`every`](SplitSnapshots::every).
+    /// It never holds the events half back.
     pub fn latest(self) -> Self {
         let mut state = self.shared.lock();
         let lane = &mut state.snapshots;
@@ -531,8 +530,8 @@ impl<S, E> SplitSnapshots<S, E> {
     }
 }
 
-/// What both halves do alike: for each its item, its own queue and waker, those of the other half, and
-/// whether it is the half of the events.
+/// The methods of both halves. The arguments are its item, its own queue and waker, those of the other
+/// half, and whether it is the half of the events.
 macro_rules! halves {
     ($($half:ident: $item:ty, $own:ident, $other:ident, $is_events:literal;)*) => {$(
         impl<S, E> Stream for $half<S, E>
@@ -593,16 +592,16 @@ halves! {
     SplitSnapshots: Changed, snapshots, events, false;
 }
 
-/// What [`SplitEvents::reunite`] gives back.
+/// The result of [`SplitEvents::reunite`].
 #[non_exhaustive]
 pub struct Reunited<S, E> {
     /// The source; `None` once it ended or failed.
     pub source: Option<Pin<Box<S>>>,
-    /// What the events half had not given yet.
+    /// The items that the events half had not given.
     pub events: VecDeque<Item>,
-    /// What the snapshots half had not given yet.
+    /// The snapshots that the snapshots half had not given.
     pub snapshots: VecDeque<Changed>,
-    /// What the source failed with, if it has, whether or not a half gave it already.
+    /// The error of the source, if it failed, even if a half has given it.
     pub error: Option<Arc<Error<E>>>,
 }
 
@@ -620,9 +619,9 @@ impl<S, E: fmt::Debug> fmt::Debug for Reunited<S, E> {
 /// Two halves that do not come from the same stream.
 #[derive(Debug)]
 pub struct ReuniteError<S, E> {
-    /// The one.
+    /// The events half.
     pub events: SplitEvents<S, E>,
-    /// The other.
+    /// The snapshots half.
     pub snapshots: SplitSnapshots<S, E>,
 }
 
