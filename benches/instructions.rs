@@ -1,4 +1,5 @@
-//! What `instructions.sh` counts: one way through one workload, named by two arguments.
+//! The program whose instructions `instructions.sh` counts: one workload, processed in one way, both named
+//! by arguments.
 
 #![allow(missing_docs, reason = "a benchmark")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the workloads are legal")]
@@ -29,7 +30,7 @@ fn measured(way: &str, events: &[String]) -> usize {
             }
         }
     }
-    // What it costs to let go of them is not what an event costs.
+    // Dropping them is not part of the cost of an event.
     std::mem::forget(kept);
     pipeline.snapshot().messages().len()
 }

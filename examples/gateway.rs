@@ -1,12 +1,11 @@
-//! A proxy before an agent: what goes through is what the protocol allows, and what does not is
-//! logged.
+//! A proxy in front of an agent: it passes on what the protocol allows and logs the rest.
 //!
 //! ```sh
 //! cargo run --example gateway --features full -- http://127.0.0.1:8000/agent 127.0.0.1:8001
 //! ```
 //!
-//! After the first violation nothing passes; the client is told by a `RUN_ERROR`, unless its run
-//! was over by then.
+//! After the first violation nothing passes; the client gets a `RUN_ERROR`, unless its run was over by
+//! then.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -56,7 +55,7 @@ async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
     let run = input.run_id.to_string();
     let pipeline = Pipeline::builder().input(&input).build_events();
     match upstream.start(input).await {
-        // To drop the response, as the server does when its client goes, is to drop the run.
+        // When a client goes, the server drops the response, and with it the run.
         Ok(events) => {
             let body = clean(run, events.items_with(pipeline)).to_sse().keep_alive(Duration::from_secs(15));
             ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
@@ -86,7 +85,7 @@ fn clean(run: String, items: Items<HttpEvents>) -> impl Stream<Item = Item> {
             }
             Err(error) => {
                 eprintln!("run {run}: {}", chain(&error));
-                // A run that has ended stays as it ended (rule R8a).
+                // The outcome of a run that has ended stands (rule R8a).
                 (!over).then(|| Event::from(RunErrorEvent::new("the agent broke the run off")).into())
             }
         })

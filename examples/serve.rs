@@ -1,4 +1,4 @@
-//! A server with an agent that needs no model: what you say, it says again, word by word.
+//! A server with a demonstration agent that needs no model: it repeats what you say, word by word.
 //!
 //! ```sh
 //! cargo run --example serve --features full             # 127.0.0.1:8000, or another address
@@ -42,13 +42,13 @@ async fn over_http(body: Bytes) -> Response {
         Ok((input, _)) => input,
         Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
     };
-    // Expanded and verified on the way out: whatever the script, a client never sees a broken run
-    // that looks whole.
+    // Expanded and verified on the way out: whatever the script, a client never takes a broken run for a
+    // complete one.
     let body = events_of(input).items().to_sse().keep_alive(Duration::from_secs(15));
     ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
 }
 
-/// The same, a message for the input and for each event.
+/// The same, with one message for the input and one for each event.
 async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(|mut socket| async move {
         let Some(Ok(Message::Text(text))) = socket.recv().await else { return };
@@ -83,7 +83,7 @@ fn events_of(input: RunAgentInput) -> impl Stream<Item = Event> + Send {
     })
 }
 
-/// What the agent does with an input.
+/// The events of the agent for an input.
 fn script(input: RunAgentInput) -> Vec<Event> {
     let asked = input.messages.last().and_then(|message| Some(message.text()?.to_string())).unwrap_or_default();
     let run = input.run_id.as_str();

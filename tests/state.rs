@@ -41,7 +41,7 @@ fn a6_operations_apply_in_order() {
         {"op": "move", "from": "/o/gone", "path": "/new"},
         {"op": "test", "path": "/l", "value": [0, 1, 3]},
         {"op": "remove", "path": "/l/1"},
-        // Members that the RFC does not define are of no account.
+        // Members that the RFC does not define are ignored.
         {"op": "remove", "path": "/x", "value": 7, "why": "x"},
     ]);
     let before = json!({"l": [1], "o": {"a/b": 1, "gone": true}, "x": null});

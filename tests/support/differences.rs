@@ -1,4 +1,4 @@
-//! Where the crate differs from npm `@ag-ui/client` 1.0.0 on purpose, one table.
+//! The table of the intended differences from npm `@ag-ui/client` 1.0.0.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -17,7 +17,7 @@ pub enum Aspect {
     State,
 }
 
-/// How a difference is told.
+/// How a difference is recognized.
 #[derive(Debug)]
 pub enum How {
     /// Events or messages are spelled in two ways: this makes one of both.
@@ -33,7 +33,7 @@ pub struct Difference {
     pub rule: Rule,
     /// What the crate does, the heading in `docs/differences.md`.
     pub name: &'static str,
-    /// What it can show in.
+    /// The parts of the result that it can affect.
     pub aspects: &'static [Aspect],
     pub how: How,
     /// A stream, one event a line, that shows it and no other.
@@ -376,7 +376,7 @@ fn is_of_another_owner(case: &Case) -> bool {
     })
 }
 
-/// Whether a message with calls has an owner in ours, and none in the reference.
+/// Whether a message with calls has an owner here, and none in the reference.
 fn is_untagged(case: &Case) -> bool {
     let owned = |message: &Value| message["subagentRunId"].is_string();
     let mut pairs = case.ours.messages.iter().zip(&case.theirs.messages);
