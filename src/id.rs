@@ -26,7 +26,7 @@ struct Inner {
     text: SmolStr,
 }
 
-/// The shared text behind every id type. Its hash is computed once, when the id is made.
+/// The shared text of every id type. Its hash is computed once, when the id is made.
 #[derive(Clone)]
 pub(crate) struct Id(Arc<Inner>);
 

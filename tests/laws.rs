@@ -192,7 +192,7 @@ proptest! {
     #![proptest_config(seeded(400))]
 
     #[test]
-    fn assembly_agrees_with_the_model_behind_every_event(tape in tapes()) {
+    fn assembly_agrees_with_the_model_after_every_event(tape in tapes()) {
         let (events, _) = stream(&tape);
         let mut model = Model::default();
         let mut pipeline = Pipeline::new();

@@ -743,7 +743,7 @@ async fn to_drop_is_to_abort() {
 }
 
 #[test]
-fn to_drop_it_behind_its_runtime_does_no_harm() {
+fn dropping_it_after_its_runtime_does_no_harm() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let events = runtime.block_on(async {
         let (url, _) = endless().await;

@@ -28,8 +28,8 @@ use crate::version::ProtocolVersion;
 ///   never a success, nor is an empty body, which verification finds truncated.
 /// - One request a run: no retry, no resuming. A redirect that repeats the `POST`, 307 or 308, is
 ///   followed within the origin of the address and to origins that
-///   [`redirects_to`](HttpAgentBuilder::redirects_to) names. Any other is [`ClientError::Redirect`], as
-///   it would send headers, conversation and state elsewhere.
+///   [`redirects_to`](HttpAgentBuilder::redirects_to) names. Any other is [`ClientError::Redirect`]: it
+///   would drop the `POST`, or send headers, conversation and state elsewhere.
 /// - Dropping the stream closes the connection; an [`AbortHandle`] does so from elsewhere.
 ///
 /// [`start`](HttpAgent::start) gives the events with a typed error of the source. As an [`Agent`] it

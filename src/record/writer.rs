@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_json_leaves_nothing_behind() {
+    fn a_value_that_is_not_json_writes_nothing() {
         let (mut writer, mut out) = (RecordingWriter::default(), Vec::new());
         let no_json = std::collections::BTreeMap::from([(vec![1], 1)]);
         assert!(writer.value(Duration::ZERO, &no_json, &mut out).is_err());

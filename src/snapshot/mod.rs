@@ -235,7 +235,8 @@ impl PartialEq for Snapshot {
     }
 }
 
-/// The numbers of messages and runs and the like; with `{:#?}`, the messages, the state and the latest run.
+/// The number of messages and of runs, and the outcome of the latest run; with `{:#?}`, the messages, the
+/// state and the latest run.
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_long = f.alternate();
