@@ -5,8 +5,8 @@
 //! cargo run --example chat --features full -- ws://127.0.0.1:8000/agent
 //! ```
 //!
-//! Ctrl-C breaks a run off; at the prompt it ends the program, as does the end of the input. A
-//! bearer token is taken from the variable `AG_UI_TOKEN`.
+//! Ctrl-C aborts a run; at the prompt it ends the program, as does the end of the input. A bearer token
+//! is taken from the variable `AG_UI_TOKEN`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
         }
         messages.push(UserMessage::new(ids.next_id(), prompt.as_str()).into());
         let mut resume = None;
-        // As long as the agent asks back, its questions are answered and the run goes on.
+        // While the agent asks questions, they are answered and a next run continues.
         loop {
             let mut input = RunAgentInput::new(thread.as_str(), ids.next_id(), messages.clone());
             input.state = state.clone();
@@ -87,10 +87,10 @@ fn agent_at(url: &str) -> Result<Box<dyn Agent>, Box<dyn StdError>> {
     Ok(Box::new(builder.build()?))
 }
 
-/// Runs the agent and shows what comes; gives the conversation after it, however the run ended,
-/// or `None` where it did not begin.
+/// Runs the agent and shows its events; gives the conversation after the run, however it ended, or
+/// `None` if it did not begin.
 async fn run(agent: &dyn Agent, input: RunAgentInput) -> Option<Snapshot> {
-    // To drop the run, or the wait for it, is to abort it.
+    // Dropping the run, or the wait for it, aborts it.
     let started = tokio::select! {
         started = agent.updates(input) => started,
         _ = ctrl_c() => Err(Error::Source("aborted".into())),
@@ -144,7 +144,7 @@ fn show(event: &Event) {
         Event::StepStarted(step) => println!("[step {}]", plain(&step.step_name)),
         _ => {}
     }
-    // A terminal that is gone ends the program with the next prompt.
+    // If the terminal is gone, the next prompt ends the program.
     let _ = std::io::stdout().flush();
 }
 
@@ -157,7 +157,7 @@ async fn answer(prompts: &mut Prompts, mut resume: Resume) -> Result<Vec<ResumeE
         if line.trim().is_empty() {
             continue;
         }
-        // JSON as what it is, everything else as text.
+        // Valid JSON as JSON, everything else as text.
         let value = serde_json::from_str(&line).ok().filter(|value: &Value| !value.is_null());
         if let Err(error) = resume.resolve(question.id, value.unwrap_or(Value::String(line)), SystemTime::now()) {
             complain(&error);
@@ -175,7 +175,7 @@ async fn ask(prompts: &mut Prompts, prompt: &str) -> std::io::Result<Option<Stri
         line = prompts.next_line() => line,
         _ = ctrl_c() => {
             println!();
-            // The thread that waits for a line cannot be stopped otherwise.
+            // There is no other way to stop the thread that waits for a line.
             std::process::exit(0)
         }
     }
@@ -186,7 +186,7 @@ fn complain(error: &dyn StdError) {
     eprintln!("[{}]", plain(&causes.join(": ")));
 }
 
-/// Text without what would move the cursor or change colours: it comes from elsewhere.
+/// Text without characters that move the cursor or change colours, as it comes from the agent.
 fn plain(text: &str) -> String {
     text.chars().filter(|&c| !c.is_control() || c == '\n' || c == '\t').collect()
 }

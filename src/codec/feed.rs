@@ -1,4 +1,4 @@
-//! Pieces of bytes on their way through a decoder, read no further than one item at a time.
+//! `Framing` and `Feed`: the common part of the decoders, which reads pieces of bytes one item at a time.
 
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 use std::borrow::Cow;
@@ -21,11 +21,11 @@ pub(crate) trait Framing {
     /// of a frame that is not whole kept.
     fn next(&mut self, rest: &mut &[u8]) -> Result<Option<Self::Item>, Error>;
 
-    /// What the end of the stream makes whole. To be called until `None`, once everything is used up.
+    /// The items that the end of the stream completes. To be called until `None`, once all input is read.
     fn end(&mut self) -> Result<Option<Self::Item>, Error>;
 }
 
-/// What a framing finds. Text is where it came, if the piece holds it whole.
+/// What a framing finds. Text is borrowed if the piece holds all of it.
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 #[derive(Debug)]
 pub(crate) enum Frame<'a> {
@@ -48,7 +48,7 @@ impl Frame<'_> {
     }
 }
 
-/// How many frames came so far: the index of the next one.
+/// The number of frames so far: the index of the next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count(pub(crate) u64);
 
@@ -70,7 +70,7 @@ impl Count {
         RawItem::Warning(Warning::new(rule, self.0, event_type, path, message))
     }
 
-    /// A frame that is left out, with a warning that says so.
+    /// Skips a frame, with a warning.
     #[cfg(any(feature = "sse", feature = "protobuf"))]
     pub(super) fn skipped(&mut self, rule: Rule, message: impl Into<String>) -> RawItem {
         let warning = self.warning(rule, "", String::new(), message.into());
@@ -95,7 +95,7 @@ pub(crate) struct Feed<F: Framing> {
     piece: Vec<u8>,
     /// How much of it was read.
     read: usize,
-    /// What is given before the rest of the piece: what the end of the stream made whole.
+    /// Items to be given before the rest of the piece: those that the end of the stream completed.
     ready: VecDeque<F::Item>,
     fault: Option<Error>,
     ended: bool,
@@ -122,7 +122,7 @@ impl<F: Framing> Feed<F> {
         if self.ended {
             return Ok(());
         }
-        // What was read of a piece before goes once it is the larger part.
+        // The part of a piece that was read is removed once it is the larger part.
         if self.read > self.piece.len() / 2 {
             self.piece.drain(..self.read);
             self.read = 0;
@@ -131,7 +131,7 @@ impl<F: Framing> Feed<F> {
         Ok(())
     }
 
-    /// What is given before the rest of the piece.
+    /// Gives an item before the rest of the piece.
     #[cfg(feature = "websocket")]
     pub(super) fn give(&mut self, item: F::Item) {
         self.ready.push_back(item);
@@ -182,7 +182,7 @@ impl<F: Framing> Feed<F> {
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        // What was not popped before has to be read now.
+        // Items that were not popped before have to be read now.
         while let Some(item) = self.read() {
             self.ready.push_back(item);
         }

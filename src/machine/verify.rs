@@ -13,8 +13,8 @@
 //!                               └──────────┘
 //! ```
 //!
-//! Any other event belongs within an active run, where `items` judges it; what is illegal there or
-//! anywhere else leads to *rejected*, for good.
+//! Any other event belongs within an active run, where `items` judges it. An illegal event leads to
+//! *rejected*, for good.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -34,8 +34,8 @@ use crate::rule::Rule;
 use crate::version::{self, PROTOCOL_VERSION};
 use crate::warning::Warning;
 
-/// What becomes of a breach of rule R10, which AG-UI 1.0 states and its reference client does not
-/// check.
+/// Whether breaches of rule R10 are warned of or rejected. AG-UI 1.0 states the rule, and its reference
+/// client does not check it.
 ///
 /// The rule has four clauses, and each names its field by the path of the warning:
 ///
@@ -46,18 +46,18 @@ use crate::warning::Warning;
 /// | `RUN_STARTED.threadId` is not that of the first run on the stream | warns at `/threadId` | fatal |
 /// | two interrupts of an outcome have one id | warns at `/outcome/interrupts/1/id` | fatal |
 ///
-/// Nothing else depends on it: what is fatal with `Warn` is fatal under the same rule with `Reject`.
+/// Nothing else depends on it: an error with `Warn` is the same error with `Reject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdChecks {
-    /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
+    /// A warning. Real producers get these ids wrong, and their runs are still useful.
     #[default]
     Warn,
     /// A [`Violation`](crate::error::Violation), as the draft after 1.0 has it.
     Reject,
 }
 
-/// Holds events to the order that the protocol prescribes: the R, S and O rules.
+/// Checks the order and the owners of events: the R, S and O rules.
 ///
 /// In: expanded events and warnings, anything that turns into an [`Item`]. Out, one for one and in
 /// order: the same items. Before an event its own warnings come: rule R10 (see [`IdChecks`]), and
@@ -66,21 +66,21 @@ pub enum IdChecks {
 /// An event that middleware added, and which has no index, is counted after those before it.
 ///
 /// # Errors
-/// `push` gives [`Error::Violation`] for an event that is illegal where it stands; its rule is one
-/// of R1, R2, R3, R4, R10, S2, S8, O2, O4, O5, O6, or C1 for a chunk that was not expanded. The
-/// error names the event as it was sent, what it is about and what happened to that before, and
-/// for R3 everything that is still open, in the order in which it was opened.
+/// `push` gives [`Error::Violation`] for an event in an illegal place; its rule is one of R1, R2, R3,
+/// R4, R10, S2, S8, O2, O4, O5, O6, or C1 for a chunk that was not expanded. The error names the event
+/// as it was sent, its subject and the history of that, and for R3 every item that is still open, in
+/// the order opened.
 ///
-/// `finish` gives [`Error::Truncated`] (R8) where no terminal event closed the active run, or no
-/// event came at all. After RUN_FINISHED or RUN_ERROR the end is a good one (R8a).
+/// `finish` gives [`Error::Truncated`] (R8) if no terminal event closed the active run, or no event
+/// came at all. After RUN_FINISHED or RUN_ERROR the input may end (R8a).
 ///
 /// The machine is done with its first error: any call after that gives the same one again, unless
 /// [`recover`](Verifier::recover) is called in between.
 ///
 /// # Cost
-/// A CONTENT or ARGS event allocates nothing and costs a comparison of pointers where it continues
-/// the item of the one before, else one probe. What the machine holds is one entry for each id that
-/// the active run named; the next RUN_STARTED forgets them (R6).
+/// A CONTENT or ARGS event allocates nothing and costs a comparison of pointers if it continues the
+/// item of the one before, else one probe. The machine holds one entry for each id that the active run
+/// named; the next RUN_STARTED forgets them (R6).
 ///
 /// # Examples
 /// ```
@@ -110,14 +110,14 @@ pub struct Verifier {
     thread: Option<(ThreadId, u64)>,
     items: Items,
     counter: Counter,
-    /// How many input events there were at least, by their own word and by that of warnings.
+    /// The least number of input events, by the indices of events and warnings.
     seen: u64,
     ready: VecDeque<Item>,
-    /// What there is to say of the event that is judged; empty in between.
+    /// The warnings about the current event; empty in between.
     warnings: Vec<Warning>,
 }
 
-/// Where the stream is between its runs.
+/// The state of the stream.
 #[derive(Debug, Default)]
 enum Phase {
     /// No run began, none failed.
@@ -126,13 +126,13 @@ enum Phase {
     Active(Run),
     /// A run ended well at this event.
     Finished(Run, u64),
-    /// A run failed at this event, or something did before there was one.
+    /// A run failed at this event, or RUN_ERROR came before any run.
     Failed(Option<Run>, u64),
     /// The stream broke a rule.
     Rejected(Box<Rejection>),
 }
 
-/// How the stream broke a rule, and what there is to go back to.
+/// How the stream broke a rule, and the state before.
 #[derive(Debug)]
 struct Rejection {
     error: Error,
@@ -141,13 +141,13 @@ struct Rejection {
     event: Option<(Event, Place)>,
 }
 
-/// What [`Verifier::recover`] made of the event at fault.
+/// How [`Verifier::recover`] treated the event at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Recovery {
     /// It is as if the event had not come.
     Skipped,
-    /// The event took effect all the same, and is the next one to be popped.
+    /// The event took effect nevertheless, and is the next one to be popped.
     Forced,
 }
 
@@ -182,7 +182,7 @@ impl Verifier {
         self
     }
 
-    /// What becomes of ids that break rule R10.
+    /// Whether ids that break rule R10 are warned of or rejected.
     #[must_use]
     pub fn id_checks(&self) -> IdChecks {
         self.id_checks
@@ -197,14 +197,13 @@ impl Verifier {
         }
     }
 
-    /// Where it stands, in few words.
+    /// The state in a few words, for the log.
     pub(super) fn state(&self) -> State<'_> {
         State(self)
     }
 
-    /// What the active run has open, in the order in which it was opened: messages, tool calls,
-    /// reasoning, steps and subagents. Nothing where no run is active, for a failed run abandons
-    /// what it had open (R5).
+    /// The open items of the active run, in the order opened: messages, tool calls, reasoning, steps
+    /// and subagents. None if no run is active, as a failed run abandons its open items (R5).
     ///
     /// Costs a pass over all ids that the run named.
     #[must_use]
@@ -215,15 +214,15 @@ impl Verifier {
         }
     }
 
-    /// Notes that this many input events came, those included that never came here.
+    /// Notes that this many input events came, with those dropped by earlier stages.
     fn saw(&mut self, events: u64) {
         self.seen = self.seen.max(events);
     }
 
-    /// Notes that the stream ended with this error, here or in a stage before.
+    /// Notes that the stream ended with this error, here or in an earlier stage.
     #[cold]
     pub(crate) fn reject(&mut self, error: Error, event: Option<(&Indexed, Place)>) -> Error {
-        // A second error is the first one again.
+        // After a first error, that one is given again.
         if !matches!(self.phase, Phase::Rejected(_)) {
             crate::log::rejected(&error, &self.state());
             let event = match event {
@@ -238,16 +237,15 @@ impl Verifier {
         error
     }
 
-    /// Goes on after an error, for tools that want to see every fault of a recording. A consumer
-    /// must not: what comes after a violation means nothing that the protocol could say.
+    /// Continues after an error, for tools that want to see every fault of a recording. A consumer must
+    /// not: the protocol gives no meaning to events after a violation.
     ///
-    /// `None` where nothing can be done: there is no error, or it is that of
-    /// [`finish`](Machine::finish).
+    /// `None` if there is no error, or if it is that of [`finish`](Machine::finish).
     ///
     /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, with
-    ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, for else everything after it would
-    ///   be judged within the wrong run. What was open is abandoned.
-    /// - [`Skipped`](Recovery::Skipped): any other event. The verifier is where it was before.
+    ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, as otherwise everything after it would
+    ///   be judged within the wrong run. Open items are abandoned.
+    /// - [`Skipped`](Recovery::Skipped): any other event. The verifier is in its state from before.
     ///
     /// ```
     /// use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageStartEvent};
@@ -319,7 +317,7 @@ impl Verifier {
         }
     }
 
-    /// An event that stands before the first run, or after the end of one (R1, R3, R4).
+    /// The error for an event before the first run, or after the end of one (R1, R3, R4).
     #[cold]
     fn outside_of_a_run(&self, event: &Event, place: Place) -> Error {
         let violation = |rule, expected: &'static str, found: &'static str| place.violation(rule, expected, found);
@@ -345,9 +343,9 @@ impl Verifier {
             (event, _) => self.items.subject(event),
         };
         match (ended, subject) {
-            // The run is what ended; the thing that the event is about is involved.
+            // The subject is the run that ended; that of the event is among the others.
             (Some((run, at)), subject) => {
-                // What the run knew of it went with the run (R6).
+                // Its history was forgotten with the run (R6).
                 violation.others.extend(subject.map(|(subject, _)| (subject, History::None)));
                 violation.about(run.subject(), History::Closed { at, owner: None }).into()
             }
@@ -385,7 +383,7 @@ impl Verifier {
     fn begin(&mut self, event: &RunStartedEvent, place: Place) {
         self.items.reset();
         if !matches!(self.phase, Phase::Waiting | Phase::Failed(None, _)) {
-            // What an earlier run made persists (R6).
+            // Messages of earlier runs persist (R6).
             self.items.expect_others();
         }
         if let Some(input) = &event.input {
@@ -447,7 +445,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// What becomes of an id that breaks [`Rule::R10`].
+    /// Warns of or rejects an id that breaks [`Rule::R10`].
     fn judge_id(&mut self, breach: Breach, place: Place) -> Result<(), Error> {
         let Breach { subject, history, expected, found, path } = breach;
         match self.id_checks {
@@ -467,7 +465,7 @@ fn nested(run: &Run, started: &RunStartedEvent, place: Place) -> Error {
     place.violation(Rule::R2, "the end of the active run", found).about(run.subject(), run.opened()).into()
 }
 
-/// A breach of rule R10, before it is known what becomes of it.
+/// A breach of rule R10, to be warned of or rejected.
 struct Breach {
     subject: Subject,
     history: History,
@@ -476,7 +474,7 @@ struct Breach {
     path: String,
 }
 
-/// R11: a warning for a version that is newer than ours or no version at all.
+/// R11: a warning for a version that is newer than ours or invalid.
 fn judge_version(declared: &str, place: Place) -> Option<Warning> {
     let message = match version::compare(declared, PROTOCOL_VERSION) {
         Some(Ordering::Less | Ordering::Equal) => return None,
@@ -492,7 +490,7 @@ fn quoted(text: &str) -> String {
     format!("{:?}", excerpt(text, 80))
 }
 
-/// Where a verifier stands.
+/// The state of a verifier, for the log.
 pub(super) struct State<'a>(&'a Verifier);
 
 impl fmt::Display for State<'_> {

@@ -30,7 +30,7 @@ impl Assembler {
         Change { messages: MessageChange::one(place.message), run: true, ..Change::default() }
     }
 
-    /// Puts a new call on its assistant message (rule A3).
+    /// Puts a new call on its assistant message (`Rule::A3`).
     fn add_call(&mut self, event: &ToolCallStartEvent) -> CallPlace {
         let mut call =
             ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
@@ -120,7 +120,7 @@ impl Assembler {
         Change { messages: MessageChange::one(message), run: true, ..Change::default() }
     }
 
-    /// A result is a message after the one that holds its call (rules S9, A10).
+    /// Adds a result as a message after the one that holds its call (rules S9, A10).
     pub(super) fn add_result(&mut self, event: &ToolCallResultEvent, warnings: &mut Warnings) -> Change {
         self.live.made.entry(event.tool_call_id.id().clone()).or_default().answered = true;
         let mut message = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
