@@ -333,7 +333,7 @@ fn each_decoder_has_a_method_and_one_name_for_all() {
     ]) {
         let mut decoder = Decoder::new(format).with_limits(Limits { max_event_bytes: 100, ..Limits::default() });
         assert_eq!((decoder.format(), decoder.event_count()), (format, 0));
-        decoder.push(&capture(format, &events)).unwrap();
+        decoder.push(capture(format, &events)).unwrap();
         assert_eq!(decoder.pop(), items.0.into_iter().next());
         assert_eq!((decoder.event_count(), decoder.partial()), (1, &b""[..]));
         decoder.finish().unwrap();

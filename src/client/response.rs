@@ -263,7 +263,7 @@ impl HttpEvents {
         let pieces = Pieces { pieces: response.bytes_stream().boxed(), idle: Idle::new(options.common.silence) };
         let decoder = Quoting { decoder: options.decoder(format), beginning: Vec::new() };
         let body = Body { inner: Staged::new(pieces, decoder) };
-        let events = Guarded::new(body, &options.common, deadline, abort).after(warnings);
+        let events = Stoppable::new(body, &options.common, deadline, abort).after(warnings);
         Ok(Self { events, format })
     }
 }

@@ -98,7 +98,7 @@ impl<S> WebSocketEvents<S> {
     pub(super) fn open(socket: S, options: &WebSocketOptions, deadline: Deadline, abort: AbortHandle) -> Self {
         let options = &options.common;
         let decoded = Decoded::new(Messages::new(socket, options.silence), options.limits());
-        Self { events: Guarded::new(decoded, options, deadline, abort) }
+        Self { events: Stoppable::new(decoded, options, deadline, abort) }
     }
 }
 
