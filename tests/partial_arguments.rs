@@ -1,11 +1,11 @@
-//! Arguments as a value while they stream (rule A9).
+//! The arguments of a tool call as a value while they stream (rule A9).
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod support;
 
-use ag_ui_stream::message::FunctionCall;
+use ag_ui_stream::message::{FunctionCall, PartialArguments};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::assembled::*;
@@ -15,7 +15,7 @@ fn value_of(text: &str) -> Option<Value> {
     FunctionCall::new("f", text).partial_arguments()
 }
 
-/// Whether a value can grow into another by what comes after it.
+/// Whether a value can become another as more text comes.
 fn grows_into(early: &Value, late: &Value) -> bool {
     match (early, late) {
         (Value::String(early), Value::String(late)) => late.starts_with(early.as_str()),
@@ -75,7 +75,7 @@ proptest! {
             _ => escaped(&value.to_string()),
         };
         let value: Value = serde_json::from_str(&text).unwrap();
-        // A number alone is what there is of it.
+        // A number that is the whole text is read.
         prop_assume!(!value.is_number());
         let mut before = None;
         for prefix in prefixes(&text) {
@@ -95,18 +95,43 @@ proptest! {
     }
 
     #[test]
+    fn the_value_is_the_same_however_the_text_is_cut(
+        value in json_value(), form in 0..3, noise in prop::option::of((any::<prop::sample::Index>(), "[\\[\\]{}\",:\\\\a1 .-]{1,2}")), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let mut text = match form {
+            0 => value.to_string(),
+            1 => serde_json::to_string_pretty(&value).unwrap(),
+            _ => escaped(&value.to_string()),
+        };
+        let boundaries = |text: &str| prefixes(text).map(str::len).collect::<Vec<_>>();
+        if let Some((at, noise)) = noise {
+            text.insert_str(*at.get(&boundaries(&text)), &noise);
+        }
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| *cut.get(&boundaries(&text))).collect();
+        cuts.sort_unstable();
+        let mut arguments = PartialArguments::new();
+        let mut start = 0;
+        for end in cuts.into_iter().chain([text.len()]) {
+            arguments.push(&text[start..end]);
+            let whole = value_of(&text[..end]);
+            prop_assert_eq!(arguments.value(), whole.as_ref(), "{} of {}", end, text);
+            start = end;
+        }
+    }
+
+    #[test]
     fn any_text_has_the_value_that_a_parser_gives_it(text in "[{}\\[\\]\",:\\\\ue0-9.\\-+a-z \u{e9}\n]{0,24}") {
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
             prop_assert_eq!(value_of(&text), Some(value));
         } else {
-            // Never a panic, and nothing beyond what a closing makes of it.
+            // Never a panic, and the same value as with the open parts closed.
             let _ = value_of(&text);
         }
     }
 }
 
 #[test]
-fn a9_arguments_have_a_value_behind_every_delta() {
+fn a9_arguments_have_a_value_after_every_delta() {
     let deltas = ["", "{\"ci", "ty\":", " \"Par", "is\", \"n", "\": 1", "2, \"ok\": t", "rue}"];
     let values = [
         None,

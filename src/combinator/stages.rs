@@ -1,11 +1,12 @@
-//! The combinators of the stages, in one table.
+//! The table of the combinators, one for each stage and for the whole pipeline.
 
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use futures::stream::{FusedStream, Stream};
 
-use super::{ItemInput, RawInput, Split, Staged, split};
+use super::share::share;
+use super::{ItemInput, RawInput, Share, Split, SplitCapacity, Staged, split};
 #[cfg(feature = "__format")]
 use crate::codec::Encoder;
 #[cfg(feature = "__codec")]
@@ -13,12 +14,12 @@ use crate::codec::JsonEncoder;
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Assembler, Enforcer, EventPipeline, Expander, Pipeline, Push, Upgrader, Verifier};
+use crate::machine::{Assembler, Compactor, Enforcer, EventPipeline, Expander, Pipeline, Push, Upgrader, Verifier};
 use crate::raw::RawItem;
 use crate::snapshot::{Changed, Snapshot, Update};
 
-/// For each combinator: its name, its machine, what it takes of the source, what it gives; and where it
-/// gives only some outputs of the machine, the function that takes them out.
+/// For each combinator: its name, its machine, its input and its output; and, if it gives only a part of
+/// the machine's outputs, the function that selects it.
 macro_rules! combinators {
     ($(
         $(#[$meta:meta])*
@@ -58,7 +59,7 @@ macro_rules! combinators {
     (@only) => { Some };
     (@only $only:expr) => { $only };
     (@hint $hint:ident) => { $hint };
-    // What is ready may be left out.
+    // A ready output may be left out.
     (@hint $hint:ident $only:expr) => { (0, $hint.1) };
 }
 
@@ -67,14 +68,14 @@ combinators! {
     /// [`upgrade`](super::EventStreamExt::upgrade).
     Upgrade<S>: Upgrader, RawInput::Raw => RawItem;
 
-    /// Raw events held to the schema: the stream of [`enforce`](super::EventStreamExt::enforce).
+    /// Raw events checked against the schema: the stream of [`enforce`](super::EventStreamExt::enforce).
     Enforce<S>: Enforcer, RawInput::Raw => Item;
 
     /// Items with their chunks expanded: the stream of
     /// [`expand`](super::EventStreamExt::expand).
     Expand<S>: Expander, ItemInput::Item => Item;
 
-    /// Items held to the rules of order and ownership: the stream of
+    /// Items checked by the rules of order and ownership: the stream of
     /// [`verify`](super::EventStreamExt::verify).
     Verify<S>: Verifier, ItemInput::Item => Item;
 
@@ -97,6 +98,9 @@ combinators! {
     /// [`items`](super::EventStreamExt::items).
     Items<S>: EventPipeline, RawInput::Raw => Item;
 
+    /// Raw events as fewer and shorter ones: the stream of [`compact`](super::EventStreamExt::compact).
+    Compact<S>: Compactor, RawInput::Raw => Event;
+
     /// Items through a machine of the user's own: the stream of
     /// [`through`](super::EventStreamExt::through).
     Through<S, M>: M, ItemInput::Item => M::Output;
@@ -118,11 +122,11 @@ combinators! {
     ToJson<S>: JsonEncoder, ItemInput::Item => String;
 }
 
-/// Those that hold the conversation.
+/// For combinators that hold the conversation.
 macro_rules! with_snapshot {
     ($($name:ident)*) => {$(
         impl<S> $name<S> {
-            /// The conversation as it stands after everything that came so far.
+            /// The conversation after everything that came so far.
             #[must_use]
             pub fn snapshot(&self) -> &Snapshot {
                 self.machine().snapshot()
@@ -160,4 +164,21 @@ macro_rules! splittable {
 splittable! {
     Assemble: ItemInput;
     Updates: RawInput;
+}
+
+impl<S> Updates<S>
+where
+    S: Stream,
+    S::Item: RawInput,
+{
+    /// A stream that many may read; see [`Share`].
+    pub fn share(self) -> Share<S, <S::Item as RawInput>::Error> {
+        share(self, None)
+    }
+
+    /// [`share`](Updates::share) with other bounds on what is held for slow readers. More than the bounds
+    /// is held of what comes of a single input.
+    pub fn share_with_capacity(self, capacity: SplitCapacity) -> Share<S, <S::Item as RawInput>::Error> {
+        share(self, Some(capacity))
+    }
 }

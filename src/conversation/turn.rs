@@ -136,8 +136,8 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    fn give(result: Result<(), TooManyRounds>) -> Option<Poll<Option<Result<Update, Error<AgentError>>>>> {
-        result.err().map(|error| Poll::Ready(Some(Err(Error::Source(AgentError::new(error))))))
+    fn refused(result: Result<(), TooManyRounds>) -> Option<Error<AgentError>> {
+        result.err().map(|error| Error::Source(AgentError::new(error)))
     }
 }
 
@@ -173,8 +173,8 @@ impl Stream for Turn<'_> {
                         let has_called =
                             this.snapshot().run().is_some_and(|run| !run.pending_tool_call_ids().is_empty());
                         if has_called {
-                            if let Some(error) = Self::give(this.go_on()) {
-                                return error;
+                            if let Some(error) = Self::refused(this.go_on()) {
+                                return Poll::Ready(Some(Err(error)));
                             }
                         }
                     }
@@ -183,8 +183,8 @@ impl Stream for Turn<'_> {
                     let result = ready!(call.as_mut().poll(cx));
                     this.state = State::Ended;
                     this.parts.thread.open(vec![result], None);
-                    if let Some(error) = Self::give(this.go_on()) {
-                        return error;
+                    if let Some(error) = Self::refused(this.go_on()) {
+                        return Poll::Ready(Some(Err(error)));
                     }
                     let thread = &this.parts.thread;
                     let waits = thread.pending_calls().next().is_some() || !thread.interrupts().is_empty();

@@ -1,7 +1,7 @@
-//! Chunk expansion: the short spelling in, START, CONTENT and END out (rules C1 to C11), and
-//! halves of surrogate pairs joined across the deltas of an item (rule E11).
+//! Chunk expansion: chunks in, START, CONTENT and END out (rules C1 to C11). Also joins halves of
+//! surrogate pairs across the deltas of an item (rule E11).
 //!
-//! What one lane goes through; brackets hold what comes out:
+//! The states of one lane, with the output in brackets:
 //!
 //! ```text
 //!          first chunk of an item [START, CONTENT?]
@@ -12,7 +12,7 @@
 //!    ╰────────────────────────── [END, the event] ─────╯
 //! ```
 //!
-//! Which events reach which lanes stands in the table of the events, [`Ends`].
+//! The table of the events says which lanes each event ends: [`Ends`].
 
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +27,8 @@ use super::{Push, queued_machine};
 use crate::error::{Error, History, Subject};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
-    BaseEvent, Event, EventType, ReasoningMessageStartEvent, TextMessageRole, TextMessageStartEvent, ToolCallStartEvent,
+    BaseEvent, Event, EventType, ReasoningMessageChunkEvent, ReasoningMessageStartEvent, TextMessageChunkEvent,
+    TextMessageRole, TextMessageStartEvent, ToolCallChunkEvent, ToolCallStartEvent,
 };
 use crate::event_type::Ends;
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId, id_map};
@@ -46,30 +47,31 @@ use crate::warning::Warning;
 ///
 /// Warnings pass through in their place. After this stage there are no chunks.
 ///
-/// What is synthesized speaks of the input: [`Indexed::index`] is that of the event that gave
-/// rise to it, for an END the event that ended the chunk stream; [`Indexed::sent_as`] is the type
-/// that the item was sent in, the chunk's, for an END too. Events that middleware added have no
-/// index and get none; in errors and warnings they are said to be at the index that comes next.
+/// A synthesized event refers to the input: [`Indexed::index`] is that of the event that caused it, for
+/// an END the event that ended the chunk stream; [`Indexed::sent_as`] is the type of the chunk, for an
+/// END too. Events that middleware added have no index and get none; errors and warnings give them the
+/// next index.
 ///
 /// # Half a surrogate pair
-/// A delta that ends with a high half is delivered without it, and the next delta of the same
-/// item with the whole character. Where the next delta begins with something else, or the item
-/// ends, U+FFFD is delivered in its place with a warning about the delta that brought the half:
-/// at the head of that next delta, or as a CONTENT before the END. `RUN_STARTED`, `RUN_FINISHED`
-/// and `RUN_ERROR` abandon what is open, so that CONTENT comes before them too. At the end of the
-/// input there is only the warning (C11).
+/// A delta that ends with a high half is delivered without it, and the next delta of the same item
+/// with the whole character. If the next delta begins with another character, or the item ends,
+/// U+FFFD is delivered in its place, with a warning about the delta of the half: at the beginning of
+/// that next delta, or as a CONTENT before the END. `RUN_STARTED`, `RUN_FINISHED` and `RUN_ERROR`
+/// abandon open items, so the CONTENT comes before them too. At the end of the input there is only
+/// the warning (C11).
 ///
 /// # Ending
 /// [`finish`](Expander::finish) never fails and synthesizes no event (C11): an item that chunks
 /// left open is open in a truncated run.
 ///
 /// # Errors
-/// [`Error::Violation`] with C2, C4, C5, or O2 where a chunk names an item of another owner. What
-/// an expanded event may not do is for verification to say. A chunk that is rejected changes
-/// nothing, so a tool that wants to see every fault may go on pushing.
+/// [`Error::Violation`] with C2, C4, C5, or O2 if a chunk names an item of another owner. Verification
+/// judges the expanded events. A rejected chunk changes nothing, so a tool that wants to see every
+/// fault may go on pushing.
 ///
 /// # Cost
-/// Constant for each event, however many lanes are open; a chunk's delta and ids move through.
+/// Constant for each event, however many lanes are open; the delta and ids of a chunk are moved, not
+/// copied.
 ///
 /// # Examples
 /// ```
@@ -107,8 +109,7 @@ struct Lanes {
     subagents: IdMap<SubagentRunId, u64>,
     /// The lane that holds an item.
     items: PerStreamed<IdMap<Id, u64>>,
-    /// All keys of a kind's open lanes, folded with exclusive or: the key itself, where there is
-    /// only one.
+    /// The keys of a kind's open lanes, combined by exclusive or: the key itself if there is only one.
     keys: PerStreamed<u64>,
     /// The stream that ended last, for errors.
     ended: PerStreamed<Option<Box<Ended>>>,
@@ -123,7 +124,7 @@ struct PerStreamed<T> {
     reasoning: T,
 }
 
-/// An open chunk stream: what its lane is busy with.
+/// An open chunk stream, the one of its lane.
 #[derive(Debug)]
 struct Stream {
     item: Id,
@@ -132,7 +133,7 @@ struct Stream {
     since: u64,
 }
 
-/// What only the first chunk decides (rule C5).
+/// The fields that only the first chunk sets (rule C5).
 #[derive(Debug)]
 enum Opener {
     Text { role: Option<TextMessageRole>, name: Option<Arc<str>> },
@@ -140,7 +141,7 @@ enum Opener {
     Reasoning,
 }
 
-/// A stream that was ended, when, and by what.
+/// A stream that was ended, when, and by which event.
 #[derive(Debug)]
 struct Ended {
     stream: Stream,
@@ -148,7 +149,7 @@ struct Ended {
     by: EventType,
 }
 
-/// A high half without its low half so far, and the event that brought it.
+/// A high half that waits for its low half, and the event that brought it.
 #[derive(Debug)]
 struct Half {
     high: u16,
@@ -167,17 +168,17 @@ struct Chunk {
 
 /// Which chunk streams an event ends.
 enum Reach<'a> {
-    /// It is a chunk: that depends on its lane.
+    /// The event is a chunk: it depends on its lane.
     Chunk,
     /// None.
     Aside,
-    /// That of one lane.
+    /// The one of this lane.
     Lane(Option<&'a SubagentRunId>),
-    /// That of its lane, and the one that holds its item, whatever the lane (rule C8).
+    /// The one of this lane, and the one that holds the item, in any lane (rule C8).
     Item(Streamed, &'a Id, Part, Option<&'a SubagentRunId>),
     /// All.
     AllLanes,
-    /// All, and the run with everything that is open in it.
+    /// All, and the run with all its open items.
     Run,
 }
 
@@ -192,6 +193,37 @@ impl Expander {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Whether chunks have this item open.
+    pub(super) fn has_open(&self, kind: Streamed, item: &Id) -> bool {
+        self.lanes.items.get(kind).contains_key(item)
+    }
+
+    /// What brings another expander here, where items that chunks do not have open are open by then.
+    /// JSON texts, for no event can hold half a surrogate pair.
+    pub(super) fn prelude(&self) -> Vec<String> {
+        let mut prelude = Vec::new();
+        let half = |event: Event, half: &Half| {
+            let delta = format!(r#""delta":"\u{:04x}""#, half.high);
+            // The member itself: within a string, the quotes are escaped.
+            write(&event).replacen(EMPTY_DELTA, &delta, 1)
+        };
+        for kind in Streamed::ALL {
+            let held = self.lanes.held.get(kind).iter().filter(|(item, _)| !self.has_open(kind, item));
+            prelude.extend(held.map(|(item, held)| {
+                half(kind.content(item.clone(), held.owner.clone(), SmolStr::default(), BaseEvent::default()), held)
+            }));
+        }
+        for stream in self.lanes.streams.values() {
+            let held = self.lanes.held.get(stream.kind()).get(&stream.item);
+            let chunk = |delta| stream.established.chunk(stream.item.clone(), stream.owner.clone(), delta);
+            prelude.push(match held {
+                Some(held) => half(chunk(Some(SmolStr::default())), held),
+                None => write(&chunk(None)),
+            });
+        }
+        prelude
     }
 }
 
@@ -347,7 +379,7 @@ impl Lanes {
         Ok(item)
     }
 
-    /// C2, with the stream that the chunk may have been meant to continue.
+    /// The error C2, with the stream that the chunk was perhaps meant to continue.
     fn no_opener(
         &self,
         kind: Streamed,
@@ -393,7 +425,7 @@ impl Lanes {
     }
 
     /// Ends the stream of an explicit event's lane, and the one that holds its item ([`Rule::C8`]):
-    /// verification then finds that item closed.
+    /// verification then finds the item closed.
     fn close_for(
         &mut self,
         kind: Streamed,
@@ -448,7 +480,7 @@ impl Lanes {
         if delta.is_empty() {
             return Ok(());
         }
-        // Middleware may have changed the delta, so the marks are not taken on trust.
+        // Middleware may have changed the delta, so the marks are checked.
         let begins_with_low = halves.leading != 0 && delta.starts_with(char::REPLACEMENT_CHARACTER);
         match (self.held.get_mut(kind).remove(item), begins_with_low) {
             (Some(half), true) => {
@@ -483,7 +515,7 @@ impl Lanes {
         }
     }
 
-    /// The same for every half that is held, in the order they came.
+    /// The same for every held half, in the order they came.
     fn give_up_halves(&mut self, place: Place, next: &mut impl Sink) -> Result<(), Error> {
         self.held.take_all().into_iter().try_for_each(|(kind, item, half)| half.deliver(kind, item, place, next))
     }
@@ -491,7 +523,7 @@ impl Lanes {
 
 impl Half {
     fn deliver(self, kind: Streamed, item: Id, place: Place, next: &mut impl Sink) -> Result<(), Error> {
-        next.warning(self.lost("the item goes no further"))?;
+        next.warning(self.lost("the item ends"))?;
         let delta = SmolStr::from_iter([char::REPLACEMENT_CHARACTER]);
         next.event(place.gives_as(self.place.sent_as, kind.content(item, self.owner, delta, BaseEvent::default())))
     }
@@ -499,6 +531,14 @@ impl Half {
     fn lost(&self, why: &str) -> Warning {
         replaced(self.place, "the delta ends with the high half of a surrogate pair", why)
     }
+}
+
+const EMPTY_DELTA: &str = "\"delta\":\"\"";
+
+/// An event as JSON.
+pub(super) fn write(event: &Event) -> String {
+    // What cannot be written did not come from JSON.
+    serde_json::to_string(event).unwrap_or_default()
 }
 
 fn replaced(place: Place, what: &str, why: &str) -> Warning {
@@ -546,7 +586,7 @@ impl Stage for Expander {
     #[inline(always)]
     fn feed_text_chunk(&mut self, chunk: TextChunk, place: Place, next: &mut impl Sink) -> Result<(), Error> {
         let (item, tag) = (chunk.message_id.as_ref().map(MessageId::id), chunk.owner.as_ref());
-        // What is wrong with it is said when it is expanded.
+        // Its expansion reports the fault.
         let lanes = &*self.lanes;
         if let (true, Ok(Some(stream))) = (lanes.held.is_empty(), lanes.stream_for(Streamed::Text, item, tag, place)) {
             let message_id = chunk.message_id.unwrap_or_else(|| MessageId::from_id(stream.item.clone()));
@@ -677,7 +717,7 @@ impl Opener {
         }
     }
 
-    /// The first field that says something else, with what was established and what is claimed.
+    /// The first field that differs, with its established and its new value.
     fn contradiction<'a>(&'a self, claims: &'a Opener) -> Option<(&'static str, Option<&'a str>, &'a str)> {
         match (self, claims) {
             (Opener::Text { role, name }, Opener::Text { role: claimed_role, name: claimed_name }) => {
@@ -695,6 +735,35 @@ impl Opener {
             }
             // A chunk only ever continues a stream of its own kind, and reasoning has no fields.
             _ => None,
+        }
+    }
+
+    /// A chunk that opens the item with what was established.
+    fn chunk(&self, item: Id, subagent_run_id: Option<SubagentRunId>, delta: Option<SmolStr>) -> Event {
+        let base = BaseEvent::default();
+        match self {
+            Opener::Text { role, name } => Event::TextMessageChunk(Box::new(TextMessageChunkEvent {
+                message_id: Some(MessageId::from_id(item)),
+                role: *role,
+                delta,
+                name: name.clone(),
+                subagent_run_id,
+                base,
+            })),
+            Opener::Tool { name, parent } => Event::ToolCallChunk(Box::new(ToolCallChunkEvent {
+                tool_call_id: Some(ToolCallId::from_id(item)),
+                tool_call_name: name.clone(),
+                parent_message_id: parent.clone(),
+                delta,
+                subagent_run_id,
+                base,
+            })),
+            Opener::Reasoning => Event::ReasoningMessageChunk(ReasoningMessageChunkEvent {
+                message_id: Some(MessageId::from_id(item)),
+                delta,
+                subagent_run_id,
+                base,
+            }),
         }
     }
 

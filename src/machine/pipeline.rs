@@ -1,12 +1,14 @@
-//! The whole pipeline as one machine: compatibility, enforcement, expansion, verification and,
-//! in [`Pipeline`], assembly (rule P1).
+//! The whole pipeline as one machine: compatibility, enforcement, expansion, verification, and, in
+//! [`Pipeline`], assembly (rule P1).
 
 use core::fmt;
 use std::collections::VecDeque;
 
+use super::expand::write;
 use super::sink::{Maybe, Sink, Stage, Then};
 use super::{Assembler, Cut, Enforcer, Expander, Machine, Push, Repairer, Upgrader, Verifier};
 use crate::error::Error;
+use crate::event::Event;
 use crate::item::{Counter, Item};
 use crate::options::{Options, Repair, Repairs};
 use crate::raw::{Body, RawEvent};
@@ -38,7 +40,7 @@ struct Stages {
     upgrader: Option<Upgrader>,
     enforcer: Enforcer,
     expander: Expander,
-    /// Where there is something to repair: what goes past it goes past the fast paths too.
+    /// Present if any repair is on; then no event takes a fast path.
     repairer: Option<Box<Repairer>>,
     verifier: Verifier,
     /// What was said, the conversation left out; `None` where that is nothing.
@@ -98,8 +100,8 @@ impl Stages {
 
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
-        // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
-        // never a success. One that had ended stays as it was (R8a).
+        // Whichever stage fails, verification lets no event pass from then on: a run that lost an event is
+        // never a success. A run that had ended stays as it was (R8a).
         raw.view(|body, index| self.feed(body, index, sink)).map_err(|error| {
             let error = self.settle(sink).err().unwrap_or(error);
             self.verifier.reject(error, None)
@@ -146,8 +148,8 @@ impl Stages {
         self.verifier.end(sink)
     }
 
-    /// The input is at fault: what had ended before ends now, unless that is at fault itself, which came
-    /// first then.
+    /// After a fault of the input: ends the run whose RUN_FINISHED was held back. If that is at fault
+    /// itself, that error came first.
     #[cold]
     fn settle(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
         match &mut self.repairer {
@@ -157,7 +159,7 @@ impl Stages {
     }
 }
 
-/// Takes an event that no fast path reads: it may have a retired shape.
+/// Reads an event that no fast path reads: it may have a retired shape.
 fn feed_thoroughly(
     upgrader: Option<&mut Upgrader>,
     enforcer: &mut Enforcer,
@@ -174,24 +176,24 @@ fn feed_thoroughly(
     }
 }
 
-/// Everything from raw events to snapshots, in the order that the protocol asks for (rule P1):
-/// compatibility, enforcement, expansion, verification, assembly.
+/// All stages from raw events to snapshots, in the order of the protocol (rule P1): compatibility,
+/// enforcement, expansion, verification, assembly.
 ///
 /// In: any [`RawEvent`], one event each. Out: an [`Update`] for every warning and every verified
 /// event, in order, each with the [`Snapshot`] after it.
 ///
-/// Where a push fails, the updates of what came before are still to be popped; the run that was
-/// active is then [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
-/// [`finish`](Machine::finish), in [`Pipeline::snapshot`]. No event comes through after that, whatever
-/// is pushed.
+/// If a push fails, the updates from before can still be popped. The active run is then
+/// [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
+/// [`finish`](Machine::finish), in [`Pipeline::snapshot`]. No event passes after that, whatever is
+/// pushed.
 ///
 /// # Errors
 /// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].
 ///
 /// # Logging
-/// With the feature `tracing`: each warning at `WARN` as [`pop`](Machine::pop) gives it, and what
-/// ended the stream at `DEBUG` with the state that it met; target `ag_ui_stream`. Whoever logs the
-/// warnings himself turns that target down to errors.
+/// With the feature `tracing`: each warning at `WARN` when [`pop`](Machine::pop) gives it, and the error
+/// that ended the stream at `DEBUG` with the state of the stage; target `ag_ui_stream`. If you log the
+/// warnings yourself, limit that target to errors.
 ///
 /// # Cost
 /// A delta costs one pass over its text, and its own length; a snapshot costs one pointer.
@@ -237,6 +239,86 @@ impl Pipeline {
     pub fn snapshot(&self) -> &Snapshot {
         self.assembler.snapshot()
     }
+
+    /// The events that bring a late viewer to where this pipeline stands, whatever is open: the events
+    /// that this pipeline gives from now on may follow, and a new pipeline that is given both comes to
+    /// the same conversation. Where outputs wait to be popped, their events are in it already.
+    ///
+    /// Out, in this order: each run before the latest, as it began and ended; `RUN_STARTED`; the tool calls
+    /// that wait for an answer and the answers that there were (rule R9), in messages of their own that the
+    /// next event drops; the messages and the state; the subagents; what else is open, in the order
+    /// opened; the terminal event where it has come. Nothing before the first run: its history is what the viewer's own
+    /// [`Options::input`] takes.
+    ///
+    /// Where the viewer is given the stream as it was sent, with chunks, see
+    /// [`raw_prelude`](Pipeline::raw_prelude).
+    ///
+    /// # What does not come over
+    /// - Of messages that share an id (rules A10, A12), the last copy only, perhaps at another place.
+    /// - That a snapshot dropped a thought that is still open, and all others (rule A11).
+    /// - That an item of an earlier run was cut off: a `MESSAGES_SNAPSHOT` says that it is whole. And of
+    ///   earlier runs what they left open, and their subagents.
+    /// - Whose messages of earlier runs are, is known to the viewer (rule O7), and was forgotten here with
+    ///   the run (rule R6). A rest that gives one of them to another owner is refused there (rule O2).
+    /// - That the run was cut off or rejected: to the viewer it goes on, and is truncated at the end.
+    ///
+    /// # Cost
+    /// That of the conversation and of all runs; texts are shared. One event holds all messages and
+    /// another the state, which the viewer's [`Limits::max_event_bytes`] have to admit.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::Event;
+    /// use ag_ui_stream::machine::{Pipeline, Push};
+    ///
+    /// let mut pipeline = Pipeline::new();
+    /// pipeline.push(Event::run_started("thread", "run"))?;
+    /// pipeline.push(Event::text_start("m"))?;
+    /// pipeline.push(Event::text_content("m", "Hel"))?;
+    ///
+    /// let mut viewer = Pipeline::new();
+    /// for event in pipeline.prelude() {
+    ///     viewer.push(event)?;
+    /// }
+    /// viewer.push(Event::text_content("m", "lo"))?;
+    /// viewer.push(Event::text_end("m"))?;
+    /// assert_eq!(viewer.snapshot().message("m").unwrap().text().unwrap(), "Hello");
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    #[must_use]
+    pub fn prelude(&self) -> Vec<Event> {
+        self.assembler.prelude(|_, _| false)
+    }
+
+    /// [`prelude`](Pipeline::prelude) for a viewer who is given the stream as it was sent, and expands
+    /// chunks himself: each event as JSON text, what chunks have open opened by chunks, last and in the
+    /// order of their lanes, and half of a surrogate pair held back where it is here (rule E11).
+    ///
+    /// Not for a stream with [repairs](Options::repairs) or retired shapes (rule B1): what these
+    /// stages remember does not come over. Give the viewer the events of this pipeline then.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::machine::{Pipeline, Push};
+    ///
+    /// let mut pipeline = Pipeline::new();
+    /// pipeline.push(r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#)?;
+    /// pipeline.push(r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hel"}"#)?;
+    ///
+    /// let mut viewer = Pipeline::new();
+    /// for event in pipeline.raw_prelude() {
+    ///     viewer.push(event)?;
+    /// }
+    /// viewer.push(r#"{"type":"TEXT_MESSAGE_CHUNK","delta":"lo"}"#)?;
+    /// assert_eq!(viewer.snapshot().message("m").unwrap().text().unwrap(), "Hello");
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    #[must_use]
+    pub fn raw_prelude(&self) -> Vec<String> {
+        let expander = &self.stages.expander;
+        let events = self.assembler.prelude(|kind, item| expander.has_open(kind, item));
+        events.iter().map(write).chain(expander.prelude()).collect()
+    }
 }
 
 impl<R: RawEvent> Push<R> for Pipeline {
@@ -277,13 +359,13 @@ impl Machine for Pipeline {
     }
 
     fn cut(&mut self, cut: Cut) {
-        // What is wrong with the source is the last that is said of the stream.
+        // The error of the source is the last of the stream, so no other is given.
         let _ = self.stages.settle(&mut self.assembler);
         self.assembler.cut(cut);
     }
 }
 
-/// Everything from raw events to verified ones: a [`Pipeline`] without assembly.
+/// All stages from raw events to verified ones: a [`Pipeline`] without assembly.
 ///
 /// In: any [`RawEvent`], one event each. Out: an [`Item`] for every warning and every verified
 /// event, in order.

@@ -1,4 +1,4 @@
-//! What is streamed: the items that START opens, CONTENT or ARGS extends and END closes (rule S1).
+//! The kinds of streamed items: START opens, CONTENT or ARGS extends and END closes them (rule S1).
 
 use smol_str::SmolStr;
 
@@ -10,7 +10,7 @@ use crate::event::{
 use crate::id::{Id, MessageId, SubagentRunId, ToolCallId};
 
 /// The kinds of items. Ids of different kinds are different namespaces (rule S1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Streamed {
     Text,
     ToolCall,
