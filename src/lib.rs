@@ -142,6 +142,7 @@ pub mod snapshot;
 
 mod event_type;
 mod excerpt;
+mod iso8601;
 mod item;
 mod json;
 mod limits;

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::event::Interrupt;
 use crate::id::InterruptId;
+use crate::iso8601;
 use crate::rule::Rule;
 use crate::run_input::{ResumeEntry, ResumeStatus};
 use crate::snapshot::{Run, RunOutcome, Snapshot};
@@ -191,20 +192,11 @@ impl Snapshot {
 
 impl Interrupt {
     /// When it expires; `None` for never, and for an invalid ISO 8601 time. A time without an offset
-    /// is UTC. A time before the earliest of the system's clock gives the Unix epoch.
+    /// is UTC, and what comes after a time, a zone in brackets for instance, makes it invalid. A time before
+    /// the earliest of the system's clock gives the Unix epoch.
     #[must_use]
     pub fn expires(&self) -> Option<SystemTime> {
-        let text = self.expires_at.as_deref()?;
-        let time = text.parse::<jiff::Timestamp>().or_else(|_| {
-            text.parse::<jiff::civil::DateTime>().and_then(|time| jiff::tz::TimeZone::UTC.to_timestamp(time))
-        });
-        let since_epoch = time.ok()?.as_duration();
-        // Not `SystemTime::from`: on some systems it panics for times before their first instant.
-        if since_epoch.is_negative() {
-            Some(SystemTime::UNIX_EPOCH.checked_sub(since_epoch.unsigned_abs()).unwrap_or(SystemTime::UNIX_EPOCH))
-        } else {
-            SystemTime::UNIX_EPOCH.checked_add(since_epoch.unsigned_abs())
-        }
+        iso8601::parse(self.expires_at.as_deref()?)
     }
 
     /// Whether it can no longer be answered (rule T4).

@@ -97,6 +97,37 @@ fn t4_what_has_expired_can_only_be_abandoned() {
     resume.resolve("i", json!("yes"), noon() - Duration::from_nanos(1)).unwrap();
 }
 
+proptest::proptest! {
+    #[test]
+    fn t4_times_are_what_a_library_reads(
+        seconds in -62_135_596_800_i64..=253_402_207_200, nanos in 0..1_000_000_000_i32, minutes in -1439..=1439_i32,
+        cut in 0..40_usize, byte in 0..128_u8,
+    ) {
+        let moment = jiff::Timestamp::new(seconds, nanos).unwrap();
+        let since = moment.as_duration();
+        let epoch = SystemTime::UNIX_EPOCH;
+        let expected = if since.is_negative() { epoch - since.unsigned_abs() } else { epoch + since.unsigned_abs() };
+        let offset = jiff::tz::Offset::from_seconds(minutes * 60).unwrap();
+        for text in [moment.to_string(), moment.display_with_offset(offset).to_string()] {
+            // No four digits can say a year before the year 0.
+            if !text.starts_with('-') {
+                assert_eq!(until(&text).expires(), Some(expected), "{text}");
+            }
+            // What is no moment to the one is none to the other.
+            let mut bytes = text.into_bytes();
+            if let Some(place) = bytes.get_mut(cut) {
+                *place = byte;
+            }
+            let text = String::from_utf8(bytes).unwrap();
+            let read = text.parse::<jiff::Timestamp>().is_ok() || text.parse::<jiff::civil::DateTime>().is_ok();
+            // But a tenth digit of a second, which only drops off.
+            if !read && (cut < 20 || !byte.is_ascii_digit()) {
+                assert_eq!(until(&text).expires(), None, "{text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn t4_times_are_iso_8601_and_what_is_none_never_comes() {
     for same in ["2026-08-21T12:00:00Z", "2026-08-21T14:00:00+02:00", "2026-08-21t12:00:00.000z", "2026-08-21T12:00:00"]

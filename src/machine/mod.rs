@@ -102,8 +102,8 @@ macro_rules! queued_machine {
                 self.ready.len()
             }
 
-            fn finish(&mut self) -> Result<(), $crate::Error> {
-                let finish: fn(&mut Self) -> Result<(), $crate::Error> = $finish;
+            fn finish(&mut self) -> Result<(), $crate::error::Error> {
+                let finish: fn(&mut Self) -> Result<(), $crate::error::Error> = $finish;
                 finish(self)
             }
         }
