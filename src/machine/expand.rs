@@ -23,7 +23,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::sink::{Sink, Stage};
 use super::streamed::Streamed;
 use super::{Machine, Push};
-use crate::error::{Error, History, Subject};
+use crate::error::{Error, History, Limit, LimitExceeded, Subject};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
     BaseEvent, Event, EventType, ReasoningMessageStartEvent, TextMessageRole, TextMessageStartEvent, ToolCallStartEvent,
@@ -32,6 +32,7 @@ use crate::event_type::Ends;
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::scan::join;
+use crate::limits::Limits;
 use crate::rule::Rule;
 use crate::warning::Warning;
 
@@ -63,8 +64,8 @@ use crate::warning::Warning;
 /// left open is open in a truncated run.
 ///
 /// # Errors
-/// [`Error::Violation`] with C2, C4, C5, or O2 where a chunk names an item of another owner. What
-/// an expanded event may not do is for verification to say. A chunk that is rejected changes
+/// [`Error::Violation`] with C2, C4, C5, or O2 where a chunk names an item of another owner, and
+/// [`Error::LimitExceeded`]. What an expanded event may not do is for verification to say. A chunk that is rejected changes
 /// nothing, so a tool that wants to see every fault may go on pushing.
 ///
 /// # Cost
@@ -106,6 +107,7 @@ pub struct Expander {
     ended: PerStreamed<Option<Ended>>,
     /// High halves that wait for the next delta of their item (rule E11).
     held: PerStreamed<IdMap<Id, Half>>,
+    limits: Limits,
     ready: VecDeque<Item>,
 }
 
@@ -185,6 +187,15 @@ impl Expander {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same with other bounds: how many chunk streams may be open, and how many halves may wait
+    /// ([`Limits::max_open_items`]); how long the names of a chunk stream may be
+    /// ([`Limits::max_id_bytes`]).
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Whether nothing is open or held.
@@ -305,7 +316,10 @@ impl Expander {
         if let Opener::Tool { name: None, .. } = claims {
             return Err(self.no_opener(kind, "toolCallName", |ended| ended.stream.item == item, place));
         }
-        if let Some(displaced) = self.lane_of(tag) {
+        let displaced = self.lane_of(tag);
+        self.check_room(self.lanes.len() - usize::from(displaced.is_some()), place)?;
+        claims.check_names(self.limits.max_id_bytes, place)?;
+        if let Some(displaced) = displaced {
             self.close(displaced, place, next)?;
         }
         let key = self.opened;
@@ -323,6 +337,12 @@ impl Expander {
         self.lanes.insert(key, stream);
         next.event(place.gives(start))?;
         Ok(item)
+    }
+
+    /// Whether one more than these may be open, or wait.
+    fn check_room(&self, open: usize, place: Place) -> Result<(), Error> {
+        let max = self.limits.max_open_items;
+        if open >= max { Err(LimitExceeded::new(place.index, Limit::OpenItems, max).into()) } else { Ok(()) }
     }
 
     /// C2, with the stream that the chunk may have been meant to continue.
@@ -425,6 +445,9 @@ impl Expander {
         };
         if delta.is_empty() {
             return Ok(());
+        }
+        if halves.trailing != 0 && !self.held.get(kind).contains_key(item) {
+            self.check_room(self.held.len(), place)?;
         }
         // Middleware may have changed the delta, so the marks are not taken on trust.
         let begins_with_low = halves.leading != 0 && delta.starts_with(char::REPLACEMENT_CHARACTER);
@@ -690,6 +713,15 @@ impl Opener {
         }
     }
 
+    /// The names are kept as long as the stream is open.
+    fn check_names(&self, max: usize, place: Place) -> Result<(), Error> {
+        let (Opener::Text { name, .. } | Opener::Tool { name, .. }) = self else { return Ok(()) };
+        if name.as_ref().is_some_and(|name| name.len() > max) {
+            return Err(LimitExceeded::new(place.index, Limit::IdBytes, max).into());
+        }
+        Ok(())
+    }
+
     fn start(&self, item: Id, owner: Option<SubagentRunId>, base: &BaseEvent) -> Event {
         let base = BaseEvent { metadata: base.metadata.clone(), ..BaseEvent::default() };
         match self {
@@ -749,6 +781,10 @@ impl PerStreamed<IdMap<Id, Half>> {
     #[inline]
     fn is_empty(&self) -> bool {
         self.text.is_empty() && self.tool_call.is_empty() && self.reasoning.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.text.len() + self.tool_call.len() + self.reasoning.len()
     }
 
     fn take_all(&mut self) -> Vec<(Streamed, Id, Half)> {

@@ -58,7 +58,7 @@ impl Default for PipelineBuilder {
 }
 
 impl PipelineBuilder {
-    /// Bounds on what one event may cost.
+    /// Bounds on what one event may cost and on what the conversation may hold, for all stages.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -151,9 +151,9 @@ impl PipelineBuilder {
             counter: Counter::default(),
             upgrader: self.upgrader.map(|upgrader| upgrader.with_limits(self.limits)),
             enforcer: Enforcer::new().with_limits(self.limits),
-            expander: Expander::new(),
+            expander: Expander::new().with_limits(self.limits),
             repairer: (!repairs.is_empty()).then(|| Box::new(Repairer::new(repairs))),
-            verifier: Verifier::new().with_id_checks(self.id_checks),
+            verifier: Verifier::new().with_id_checks(self.id_checks).with_limits(self.limits),
         };
         if !self.messages.is_empty() {
             stages.verifier.expect_history();

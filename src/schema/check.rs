@@ -1,5 +1,5 @@
 //! What the types of a typed value cannot say, checked in place: how deep open values are nested,
-//! integers within range, no null where null is not legal (rule P4).
+//! integers within range, no null where null is not legal (rule P4); how long ids are.
 
 use std::fmt::Write as _;
 
@@ -12,6 +12,8 @@ use crate::rule::Rule;
 #[derive(Default)]
 pub(crate) struct Flaws {
     pub(crate) too_deep: bool,
+    /// The length of the longest id.
+    pub(crate) longest_id: usize,
     /// The first of them, in the order of the tables.
     pub(crate) fault: Option<Box<Fault>>,
 }
@@ -44,6 +46,12 @@ impl Flaws {
             let fault = Fault { path: String::new(), expected, found: found.into(), rule: Rule::E5 };
             self.fault = Some(Box::new(fault));
         }
+    }
+
+    /// An id, of whatever length.
+    #[inline]
+    pub(crate) fn id(&mut self, id: &str) {
+        self.longest_id = self.longest_id.max(id.len());
     }
 
     /// An integer, within ±(2^53-1) or from 0.

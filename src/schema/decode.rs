@@ -16,6 +16,7 @@ use crate::json::node::{Node, Num};
 use crate::json::string::Str;
 use crate::rule::Rule;
 use crate::shared::{self, Document, List, Text};
+use crate::warning::Notes;
 
 /// Why a value did not come through.
 #[derive(Debug)]
@@ -45,14 +46,6 @@ impl Fault {
 
 pub(crate) type Decoded<T> = Result<T, Reject>;
 
-/// Something removed on the way, for a warning.
-#[derive(Debug)]
-pub(crate) struct Removed {
-    pub(crate) rule: Rule,
-    pub(crate) path: String,
-    pub(crate) message: String,
-}
-
 enum Segment {
     Key(Box<str>),
     Index(usize),
@@ -62,9 +55,7 @@ enum Segment {
 #[derive(Default)]
 pub(crate) struct Context {
     path: Vec<Segment>,
-    pub(crate) removed: Vec<Removed>,
-    /// How many warnings were one too many, and the rule of the first of them.
-    left_out: Option<(Rule, usize)>,
+    pub(crate) removed: Notes,
     pub(crate) interner: Interner,
 }
 
@@ -134,8 +125,8 @@ pub(crate) const NOT_NULL: &str = "a value other than null, or no field at all";
 impl Context {
     pub(crate) fn reset(&mut self) {
         self.path.clear();
-        self.removed.clear();
-        self.left_out = None;
+        self.removed = Notes::default();
+        self.interner.longest = 0;
     }
 
     pub(crate) fn path(&self) -> String {
@@ -175,22 +166,7 @@ impl Context {
     }
 
     pub(crate) fn warn(&mut self, rule: Rule, path: String, message: String) {
-        if self.removed.len() < MAX_WARNINGS {
-            self.removed.push(Removed { rule, path, message });
-        } else {
-            let (_, count) = self.left_out.get_or_insert((rule, 0));
-            *count += 1;
-        }
-    }
-
-    /// What was removed, and how many more warnings there would have been.
-    pub(crate) fn take_removed(&mut self) -> Vec<Removed> {
-        let mut removed = core::mem::take(&mut self.removed);
-        if let Some((rule, count)) = self.left_out.take() {
-            let message = format!("{count} more warnings about this event are left out");
-            removed.push(Removed { rule, path: String::new(), message });
-        }
-        removed
+        self.removed.add(rule, path, message);
     }
 
     pub(crate) fn object<'n, 'a>(&self, node: &'n Node<'a>) -> Decoded<Object<'n, 'a>> {
@@ -206,13 +182,12 @@ impl Context {
     }
 
     fn within<T>(&mut self, segment: Segment, decode: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<T> {
-        let (mark, left_out) = (self.removed.len(), self.left_out);
+        let mark = self.removed.mark();
         self.path.push(segment);
         let decoded = decode(self);
         self.path.pop();
         if let Err(Reject::Unknown(_)) = decoded {
-            self.removed.truncate(mark);
-            self.left_out = left_out;
+            self.removed.back_to(mark);
         }
         decoded
     }
@@ -436,9 +411,6 @@ fn describe_member(node: &Node<'_>) -> String {
     node.describe()
 }
 
-/// The most warnings about one event: a small event can hold a million things to warn of.
-const MAX_WARNINGS: usize = 100;
-
 /// The most that is told of one key, and about the most of a whole path, in bytes.
 const MAX_KEY: usize = 80;
 const MAX_PATH: usize = 1000;
@@ -516,6 +488,11 @@ macro_rules! decode_ids {
             fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
                 let text = reader.plain()?;
                 Some(Self::interned(text, reader.interner))
+            }
+
+            #[inline]
+            fn check(&self, _depth: usize, flaws: &mut Flaws) {
+                flaws.id(self.as_str());
             }
         }
     )*};

@@ -49,13 +49,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Decode>(deserializer: D,
 fn from_node<T: Decode>(node: &Node<'_>, name: &str) -> Read<T> {
     let mut cx = Context::default();
     match T::decode(node, &mut cx) {
-        Ok(read) => {
-            let warnings = cx.take_removed().into_iter();
-            Ok((
-                Some(read),
-                warnings.map(|removed| Warning::new(removed.rule, 0, name, removed.path, removed.message)).collect(),
-            ))
-        }
+        Ok(read) => Ok((Some(read), cx.removed.take().into_iter().map(|note| note.about(0, name)).collect())),
         Err(Reject::Unknown(rule)) => {
             let message = "removed the whole of it: a value that it needs is not known here".to_owned();
             Ok((None, vec![Warning::new(rule, 0, name, String::new(), message)]))
