@@ -11,23 +11,17 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::error::Error as StdError;
-use std::future::ready;
 use std::iter::successors;
-use std::time::Duration;
+use std::sync::Arc;
 
-use ag_ui_stream::client::{HttpAgent, HttpEvents};
-use ag_ui_stream::codec::Format;
-use ag_ui_stream::combinator::Items;
-use ag_ui_stream::event::RunErrorEvent;
-use ag_ui_stream::machine::Pipeline;
-use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, Item, RunAgentInput};
+use ag_ui_stream::client::HttpAgent;
+use ag_ui_stream::id::RunId;
+use ag_ui_stream::layer::{Observe, Seen};
+use ag_ui_stream::server::{RunRequest, RunResponse};
+use ag_ui_stream::{Agent, AgentExt, Item};
 use axum::Router;
-use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use futures::{Stream, StreamExt};
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -39,58 +33,25 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8001".to_owned());
     let listener = TcpListener::bind(&address).await?;
     println!("a gateway at http://{}/agent", listener.local_addr()?);
-    let router = Router::new().route("/agent", post(gateway)).with_state(HttpAgent::new(upstream)?);
+    let upstream: Arc<dyn Agent> = Arc::new(HttpAgent::new(upstream)?.layer(Observe::new(log)));
+    let router = Router::new().route("/agent", post(gateway)).with_state(upstream);
     Ok(axum::serve(listener, router).await?)
 }
 
-async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
-    let input = match RunAgentInput::from_json(&body) {
-        Ok((input, warnings)) => {
-            for warning in warnings {
-                eprintln!("input: warning: {warning}");
-            }
-            input
-        }
-        Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
-    };
-    let run = input.run_id.to_string();
-    let pipeline = Pipeline::builder().input(&input).build_events();
-    match upstream.start(input).await {
-        // To drop the response, as the server does when its client goes, is to drop the run.
-        Ok(events) => {
-            let body = clean(run, events.items_with(pipeline)).to_sse().keep_alive(Duration::from_secs(15));
-            ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
-        }
-        Err(error) => {
-            eprintln!("run {run}: {}", chain(&error));
-            (StatusCode::BAD_GATEWAY, "the agent cannot be run").into_response()
-        }
+async fn gateway(State(upstream): State<Arc<dyn Agent>>, request: RunRequest) -> RunResponse {
+    for warning in &request.warnings {
+        eprintln!("input: warning: {warning}");
     }
+    // To drop the response, as the server does when its client goes, is to drop the run.
+    request.run(&*upstream).await
 }
 
-/// The events that may pass; a fault as a `RUN_ERROR`.
-fn clean(run: String, items: Items<HttpEvents>) -> impl Stream<Item = Item> {
-    let mut over = false;
-    items.filter_map(move |item| {
-        ready(match item {
-            Ok(item) => {
-                if let Some(warning) = item.warning() {
-                    eprintln!("run {run}: warning: {warning}");
-                }
-                match item.event() {
-                    Some(Event::RunStarted(_)) => over = false,
-                    Some(Event::RunFinished(_) | Event::RunError(_)) => over = true,
-                    _ => {}
-                }
-                Some(item)
-            }
-            Err(error) => {
-                eprintln!("run {run}: {}", chain(&error));
-                // A run that has ended stays as it ended (rule R8a).
-                (!over).then(|| Event::from(RunErrorEvent::new("the agent broke the run off")).into())
-            }
-        })
-    })
+fn log(run: &RunId, seen: Seen<'_>) {
+    match seen {
+        Seen::Item(Item::Warning(warning)) => eprintln!("run {run}: warning: {warning}"),
+        Seen::Error(error) => eprintln!("run {run}: {}", chain(error)),
+        _ => {}
+    }
 }
 
 /// An error with all its causes.

@@ -131,8 +131,9 @@ pub(crate) type IdMap<K, V> = HashMap<K, V, BuildIdHasher>;
 
 /// Gives equal texts the same allocation, as far as it remembers them.
 ///
-/// A table of fixed size with two places for each id: a stream of ever new ids displaces old ones
-/// and costs no memory. An id that is displaced is only allocated anew.
+/// A table of bounded size with two places for each id: a stream of ever new ids displaces old ones
+/// and costs no memory. An id that is displaced is only allocated anew. The table begins small, for most runs
+/// name few things.
 #[derive(Default)]
 pub(crate) struct Interner {
     /// The places of the most recent ids. Places, for to keep the ids themselves would be two
@@ -144,9 +145,10 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
-    /// Far more than a run has items open at once, so that two of them rarely want both places of
-    /// each other. A power of two.
+    /// How large the table may grow: far more than a run has items open at once, so that two of them rarely
+    /// want both places of each other. Four times four and so on the first size, which is a power of two.
     const PLACES: usize = 2048;
+    const FIRST_PLACES: usize = 32;
     /// Ids beyond this length are not remembered, so that the table's bytes are bounded too.
     const MAX_LEN: usize = 128;
 
@@ -168,11 +170,10 @@ impl Interner {
             return Id::with_hash(text, hash);
         }
         if self.table.is_empty() {
-            self.table.resize(Self::PLACES, None);
+            self.table.resize(Self::FIRST_PLACES, None);
         }
-        #[allow(clippy::cast_possible_truncation, reason = "any bits of the hash will do")]
-        let [first, second] = [hash as usize % Self::PLACES, (hash >> 32) as usize % Self::PLACES];
-        for place in [first, second] {
+        let places = self.places(hash);
+        for place in places {
             if let Some(Some(known)) = self.table.get(place) {
                 if known.hash_value() == hash && known.as_str() == text {
                     let id = known.clone();
@@ -182,12 +183,45 @@ impl Interner {
             }
         }
         let id = Id::with_hash(text, hash);
-        let free = if matches!(self.table.get(first), Some(Some(_))) { second } else { first };
+        let mut free = self.free(places);
+        if free.is_none() && self.table.len() < Self::PLACES {
+            self.grow();
+            free = self.free(self.places(hash));
+        }
+        let free = free.unwrap_or_else(|| {
+            let [_, second] = self.places(hash);
+            second
+        });
         if let Some(place) = self.table.get_mut(free) {
             *place = Some(id.clone());
         }
         self.remember(slot, free);
         id
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "any bits of the hash will do")]
+    fn places(&self, hash: u64) -> [usize; 2] {
+        // Its length is a power of two.
+        let mask = self.table.len().wrapping_sub(1);
+        [hash as usize & mask, (hash >> 32) as usize & mask]
+    }
+
+    /// Which of the places is free.
+    fn free(&self, places: [usize; 2]) -> Option<usize> {
+        places.into_iter().find(|place| matches!(self.table.get(*place), Some(None)))
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let grown = vec![None; self.table.len() * 4];
+        self.recent = [usize::MAX; 4];
+        for id in core::mem::replace(&mut self.table, grown).into_iter().flatten() {
+            let places = self.places(id.hash_value());
+            // One that finds no place is forgotten.
+            if let Some(place) = self.free(places).and_then(|free| self.table.get_mut(free)) {
+                *place = Some(id);
+            }
+        }
     }
 
     fn remember(&mut self, slot: usize, place: usize) {

@@ -44,17 +44,23 @@
 //! - [`event`] and [`message`]: the wire types.
 //! - [`Error`], [`Warning`], [`Rule`]: what can be wrong, and how it is said.
 //! - [`Agent`]: something that can run and give raw events.
+//! - [`conversation`]: run after run with an agent, and tools that it calls.
+//! - [`producer`]: runs of your own, legal by construction.
+//! - `layer`: what can be put around an agent.
 //! - [`machine`]: the same without async.
 //!
 //! # Features
-//! - `stream` (default): the combinators and the [`Agent`] trait, over `futures` and `tokio-stream`.
+//! - `stream` (default): the combinators, the [`Agent`] trait, producers and layers, over `futures` and
+//!   `tokio-stream`.
 //! - `tracing` (default): pipelines log every warning as they give it, and at debug what ended a stream,
 //!   target `ag_ui_stream`.
 //! - `sse` and `json-lines` (default), `protobuf`: the bindings, decoded and encoded.
 //! - `reqwest`: `client::HttpAgent`, a client for agents behind HTTP; brings `sse`.
 //! - `websocket`: `client::WebSocketAgent`, a client for agents behind WebSocket.
+//! - `axum`: `server`, an extractor and a response for agents served by axum; brings `sse`.
 //! - `record` (default): runs written to a file while they stream, and replayed in their own time;
 //!   brings `sse` and `json-lines`.
+//! - `schemars`: schemas of tools derived from the types of their arguments.
 //! - `full`: all of them.
 //!
 //! # Versions
@@ -75,13 +81,20 @@ pub mod client;
 pub mod codec;
 #[cfg(feature = "stream")]
 pub mod combinator;
+#[cfg(feature = "stream")]
+pub mod conversation;
 pub mod error;
 pub mod event;
 pub mod id;
+#[cfg(feature = "stream")]
+pub mod layer;
 pub mod machine;
 pub mod message;
+pub mod producer;
 #[cfg(feature = "record")]
 pub mod record;
+#[cfg(feature = "axum")]
+pub mod server;
 pub mod snapshot;
 
 mod event_type;
@@ -90,6 +103,7 @@ mod item;
 mod json;
 mod limits;
 mod log;
+mod options;
 mod outgoing;
 mod raw;
 mod resume;
@@ -123,12 +137,18 @@ pub use input::RunAgentInput;
 pub use item::Item;
 pub use limits::Limits;
 pub use message::Message;
+pub use options::Options;
 pub use raw::{Raw, RawEvent, RawItem};
 pub use rule::Rule;
 pub use snapshot::{Snapshot, Update};
 pub use warning::Warning;
 
 /// The README's examples, compiled and run.
-#[cfg(all(doctest, feature = "reqwest", feature = "record"))]
+#[cfg(all(doctest, feature = "axum", feature = "reqwest", feature = "record"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Those of the answers to "how do I …?".
+#[cfg(all(doctest, feature = "reqwest", feature = "record", feature = "schemars"))]
+#[doc = include_str!("../docs/how-do-i.md")]
+struct HowDoI;

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use crate::event::Event;
+use crate::item::Item;
 #[cfg(feature = "stream")]
 use crate::json::node::Node;
 #[cfg(feature = "stream")]
 use crate::limits::Limits;
+use crate::options::Options;
 use crate::warning::Warning;
 
 /// A raw event, owned: what middleware between the compatibility boundary and enforcement sees.
@@ -18,8 +21,8 @@ use crate::warning::Warning;
 pub enum Raw {
     /// JSON text.
     Text(String),
-    /// JSON text whose encoding is still to be checked.
-    Bytes(Vec<u8>),
+    /// JSON text whose encoding is still to be checked. It may share the memory of what it came in.
+    Bytes(Bytes),
     /// A JSON value.
     Value(Value),
     /// A typed event.
@@ -90,12 +93,13 @@ raw_from! {
     Box<str>, text => Raw::Text(text.into_string());
     Arc<str>, text => Raw::Text((*text).to_owned());
     Cow<'_, str>, text => Raw::Text(text.into_owned());
-    &[u8], bytes => Raw::Bytes(bytes.to_vec());
-    Vec<u8>, bytes => Raw::Bytes(bytes);
-    &Vec<u8>, bytes => Raw::Bytes(bytes.clone());
-    Box<[u8]>, bytes => Raw::Bytes(bytes.into_vec());
-    Arc<[u8]>, bytes => Raw::Bytes(bytes.to_vec());
-    Cow<'_, [u8]>, bytes => Raw::Bytes(bytes.into_owned());
+    &[u8], bytes => Raw::Bytes(Bytes::copy_from_slice(bytes));
+    Bytes, bytes => Raw::Bytes(bytes);
+    Vec<u8>, bytes => Raw::Bytes(bytes.into());
+    &Vec<u8>, bytes => Raw::Bytes(Bytes::copy_from_slice(bytes));
+    Box<[u8]>, bytes => Raw::Bytes(bytes.into());
+    Arc<[u8]>, bytes => Raw::Bytes(Bytes::copy_from_slice(&bytes));
+    Cow<'_, [u8]>, bytes => Raw::Bytes(bytes.into_owned().into());
     Value, value => Raw::Value(value);
     &Value, value => Raw::Value(value.clone());
     Event, event => Raw::Event(event);
@@ -115,32 +119,36 @@ pub enum RawItem {
     },
     /// A warning about the event that comes next.
     Warning(Warning),
+    /// How the stream is to be read, said by the source of itself before the first event: the input of
+    /// the run, the bounds of a client. A pipeline takes up what it was [not told](crate::EventStreamExt)
+    /// otherwise; a single stage takes the bounds.
+    Options(Box<Options>),
 }
 
 impl RawItem {
-    /// The raw event, unless this is a warning.
+    /// The raw event, if it is one.
     #[must_use]
     pub fn raw(&self) -> Option<&Raw> {
         match self {
             RawItem::Event { raw, .. } => Some(raw),
-            RawItem::Warning(_) => None,
+            RawItem::Warning(_) | RawItem::Options(_) => None,
         }
     }
 
-    /// The raw event, unless this is a warning.
+    /// The raw event, if it is one.
     #[must_use]
     pub fn into_raw(self) -> Option<Raw> {
         match self {
             RawItem::Event { raw, .. } => Some(raw),
-            RawItem::Warning(_) => None,
+            RawItem::Warning(_) | RawItem::Options(_) => None,
         }
     }
 
-    /// The warning, unless this is a raw event.
+    /// The warning, if it is one.
     #[must_use]
     pub fn warning(&self) -> Option<&Warning> {
         match self {
-            RawItem::Event { .. } => None,
+            RawItem::Event { .. } | RawItem::Options(_) => None,
             RawItem::Warning(warning) => Some(warning),
         }
     }
@@ -161,22 +169,23 @@ pub enum Body<'a> {
     Event(Event),
     /// A warning on its way through.
     Warning(Warning),
+    /// What the source says of itself.
+    Options(Box<Options>),
 }
 
-impl<'a> Body<'a> {
-    /// The text, or the bytes where they are text.
+impl Body<'_> {
+    /// The same, with bytes that are text as text.
     #[inline]
-    pub(crate) fn text(&self) -> Option<&'a str> {
+    pub(crate) fn checked(self) -> Self {
         match self {
-            Body::Text(text) => Some(text),
-            Body::Bytes(bytes) => core::str::from_utf8(bytes).ok(),
-            Body::Value(_) | Body::Event(_) | Body::Warning(_) => None,
+            Body::Bytes(bytes) => core::str::from_utf8(bytes).map_or(Body::Bytes(bytes), Body::Text),
+            other => other,
         }
     }
 }
 
-/// What a raw event can be: JSON text or its bytes in any of the usual types (with the feature
-/// `reqwest` also `bytes::Bytes`), a [`Value`], or a typed [`Event`]. The trait is sealed.
+/// What a raw event can be: JSON text or its bytes in any of the usual types, a [`Value`], a typed [`Event`],
+/// or an [`Item`] or a [`RawItem`] that has been through a stage. The trait is sealed.
 ///
 /// Text and bytes are read where they are; nothing is copied but what the event keeps.
 pub trait RawEvent: sealed::Sealed {
@@ -198,10 +207,12 @@ pub enum Owned {
     Event(Raw, Option<u64>),
     /// A warning on its way through.
     Warning(Warning),
+    /// What the source says of itself.
+    Options(Box<Options>),
 }
 
-/// A raw event that does not know its place in the input: all but [`RawItem`], which has been
-/// through a stage.
+/// A raw event that does not know its place in the input: all but [`RawItem`] and [`Item`], which have
+/// been through a stage.
 #[cfg(feature = "stream")]
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
@@ -268,20 +279,10 @@ macro_rules! raw_events {
 
 raw_events! {
     text: &str, String, &String, Box<str>, Arc<str>, Cow<'_, str>;
-    bytes: &[u8], Vec<u8>, &Vec<u8>, Box<[u8]>, Arc<[u8]>, Cow<'_, [u8]>;
+    bytes: &[u8], Bytes, Vec<u8>, &Vec<u8>, Box<[u8]>, Arc<[u8]>, Cow<'_, [u8]>;
     value: Value, &Value;
     event: Event;
     borrowed_event: &Event;
-}
-
-#[cfg(feature = "reqwest")]
-raw_from! {
-    bytes::Bytes, bytes => Raw::Bytes(bytes.into());
-}
-
-#[cfg(feature = "reqwest")]
-raw_events! {
-    bytes: bytes::Bytes;
 }
 
 impl sealed::Sealed for Raw {}
@@ -320,6 +321,7 @@ impl RawEvent for RawItem {
         match self {
             RawItem::Event { raw, index } => raw.view(|body, _| see(body, Some(index))),
             RawItem::Warning(warning) => see(Body::Warning(warning), None),
+            RawItem::Options(options) => see(Body::Options(options), None),
         }
     }
 
@@ -327,6 +329,31 @@ impl RawEvent for RawItem {
         match self {
             RawItem::Event { raw, index } => Owned::Event(raw, Some(index)),
             RawItem::Warning(warning) => Owned::Warning(warning),
+            RawItem::Options(options) => Owned::Options(options),
+        }
+    }
+}
+
+impl sealed::Sealed for Item {}
+
+impl RawEvent for Item {
+    fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
+        match self {
+            Item::Event(indexed) => {
+                let index = indexed.index();
+                see(Body::Event(indexed.event), index)
+            }
+            Item::Warning(warning) => see(Body::Warning(warning), None),
+        }
+    }
+
+    fn own(self) -> Owned {
+        match self {
+            Item::Event(indexed) => {
+                let index = indexed.index();
+                Owned::Event(Raw::Event(indexed.event), index)
+            }
+            Item::Warning(warning) => Owned::Warning(warning),
         }
     }
 }

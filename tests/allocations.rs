@@ -9,6 +9,7 @@ use std::alloc::System;
 
 use ag_ui_stream::Limits;
 use ag_ui_stream::machine::{Machine, Pipeline, Push};
+use ag_ui_stream::message::PartialArguments;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -110,6 +111,68 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
     assert!(live < 64 * 1024, "{live} bytes outlive a run of 20 000 steps");
 
     documents_cost_what_changes();
+    partial_arguments_cost_their_delta();
+    a_run_is_small();
+    #[cfg(feature = "sse")]
+    an_event_within_a_piece_is_not_copied();
+}
+
+/// 256 kB of arguments in pieces of 16 bytes, with a look at the value after each.
+fn partial_arguments_cost_their_delta() {
+    for open in ["\"", "{\"file\": \"", "[{\"a\": [{\"b\": \""] {
+        let mut arguments = PartialArguments::new();
+        arguments.push(open);
+        let region = Region::new(ALLOCATOR);
+        for _ in 0..16 * 1024 {
+            arguments.push("sixteen bytes \\n");
+            std::hint::black_box(arguments.value());
+        }
+        let change = region.change();
+        let count = change.allocations + change.reallocations;
+        assert!(count < 64, "{count} allocations after {open:?}: the text grows by doubling");
+        let bytes = change.bytes_allocated;
+        assert!(bytes < 1024 * 1024, "{bytes} bytes after {open:?}: nothing is copied");
+    }
+}
+
+/// Of what a run takes while it streams, most is not its text, so it has to be little.
+fn a_run_is_small() {
+    let region = Region::new(ALLOCATOR);
+    let mut pipeline = Pipeline::new();
+    feed(&mut pipeline, [&RUN_STARTED.to_owned()]);
+    let start = r#"{"type":"TEXT_MESSAGE_START","messageId":"m"}"#;
+    pipeline.push(start).unwrap();
+    while pipeline.pop().is_some() {}
+    for _ in 0..120 {
+        pipeline.push(r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"token"}"#).unwrap();
+        while pipeline.pop().is_some() {}
+    }
+    let change = region.change();
+    let live = size_of_val(&pipeline) + change.bytes_allocated - change.bytes_deallocated;
+    assert!(live <= 6_000, "{live} bytes for a run of 600 bytes of text");
+}
+
+/// Bytes to updates: no allocation for a short delta that a piece holds whole.
+#[cfg(feature = "sse")]
+fn an_event_within_a_piece_is_not_copied() {
+    use ag_ui_stream::RawItem;
+    use ag_ui_stream::codec::SseDecoder;
+
+    let ids = ids(1);
+    let mut pipeline = streaming(&ids);
+    let events = contents(&ids, 6400, "token");
+    let body: Vec<u8> = events.iter().flat_map(|event| format!("data: {event}\n\n").into_bytes()).collect();
+    let mut decoder = SseDecoder::new();
+    let region = Region::new(ALLOCATOR);
+    decoder.push(body).unwrap();
+    while let Some(item @ RawItem::Event { .. }) = decoder.pop() {
+        pipeline.push(item).unwrap();
+        while pipeline.pop().is_some() {}
+    }
+    let change = region.change();
+    let count = change.allocations + change.reallocations;
+    assert_eq!(decoder.event_count(), 6400);
+    assert!(count <= 32, "{count} allocations for {} short deltas from bytes", events.len());
 }
 
 /// Bytes that these events take while every snapshot is held, each on average.

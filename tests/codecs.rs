@@ -320,7 +320,7 @@ fn what_is_pushed_or_finished_before_all_was_popped_is_not_lost() {
     decoder.push(b"ta: 2\n\ndata: 3").unwrap();
     decoder.finish().unwrap();
     let left: Vec<_> = std::iter::from_fn(|| decoder.pop()).map(|item| item.into_raw().unwrap()).collect();
-    assert_eq!(left, [b"1", b"2", b"3"].map(|text| ag_ui_stream::Raw::Bytes(text.to_vec())));
+    assert_eq!(left, [b"1", b"2", b"3"].map(|text| ag_ui_stream::Raw::Bytes(text.to_vec().into())));
 }
 
 #[test]

@@ -500,7 +500,7 @@ fn what_is_no_event_passes_unchanged() {
         assert_eq!(translate_with(&mut upgrader(), text), (vec![], Raw::Text(text.into()), 0));
     }
     let bytes = b"{\"type\":\"\xff\",\"rawEvent\":null}";
-    assert_eq!(translate_with(&mut upgrader(), &bytes[..]), (vec![], Raw::Bytes(bytes.to_vec()), 0));
+    assert_eq!(translate_with(&mut upgrader(), &bytes[..]), (vec![], Raw::Bytes(bytes.to_vec().into()), 0));
 }
 
 #[test]

@@ -223,7 +223,7 @@ impl Input {
                 let line = Some(recording.lines_before + recorded.line);
                 match recorded.item {
                     Ok(RawItem::Event { raw: Raw::Bytes(bytes), .. }) => {
-                        return Ok(Next::Event(Frame { bytes, line }));
+                        return Ok(Next::Event(Frame { bytes: bytes.into(), line }));
                     }
                     Ok(RawItem::Warning(warning)) => return Ok(Next::Skipped(warning, line)),
                     // The decoder gives bytes.

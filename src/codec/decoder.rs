@@ -3,6 +3,7 @@
 use super::Format;
 #[cfg(feature = "json-lines")]
 use super::JsonLinesDecoder;
+use super::Piece;
 #[cfg(feature = "protobuf")]
 use super::ProtobufDecoder;
 #[cfg(feature = "sse")]
@@ -116,8 +117,8 @@ impl Decoder {
     /// # Errors
     /// Those of the format's decoder, which `pop` came upon in the piece before; it is then done, and
     /// what follows is ignored.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        each!(self, decoder => decoder.push(bytes))
+    pub fn push(&mut self, piece: impl Piece) -> Result<(), Error> {
+        each!(self, decoder => decoder.push(piece))
     }
 
     /// The next event or warning. `None` where the piece is used up, or where there is a
@@ -145,9 +146,9 @@ impl Decoder {
 macro_rules! decoders {
     ($($(#[$cfg:meta])* $decoder:ident;)*) => {$(
         $(#[$cfg])*
-        impl<B: AsRef<[u8]>> Push<B> for $decoder {
+        impl<B: Piece> Push<B> for $decoder {
             fn push(&mut self, input: B) -> Result<(), Error> {
-                $decoder::push(self, input.as_ref())
+                $decoder::push(self, input)
             }
         }
 

@@ -8,7 +8,8 @@ use super::json::unwritable;
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Machine, Push};
+use crate::json::compact;
+use crate::machine::{Push, queued_machine};
 
 /// Writes events as bytes.
 ///
@@ -81,24 +82,10 @@ impl<I: Into<Item>> Push<I> for Encoder {
     }
 }
 
-impl Machine for Encoder {
-    type Output = Vec<u8>;
-
-    fn pop(&mut self) -> Option<Vec<u8>> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Encoder: Vec<u8>);
 
 pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8>, Error> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(compact::USUAL);
     match format {
         #[cfg(feature = "sse")]
         Format::Sse => {
@@ -120,5 +107,5 @@ pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8
 /// JSON without line ends: those in strings are escaped.
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 fn write_json(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), Error> {
-    serde_json::to_writer(out, event).map_err(|error| unwritable(event, index, &error))
+    compact::write(event, out).map_err(|error| unwritable(event, index, &error))
 }

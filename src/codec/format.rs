@@ -66,6 +66,63 @@ impl Format {
         }
     }
 
+    /// The format that an `Accept` asks for before the others; `None` where it wants none of those whose
+    /// features are on.
+    ///
+    /// The more specific range decides about a format, then the quality, then the order of the variants,
+    /// except that JSON Lines, which is no binding of the protocol, comes last. An empty text asks for
+    /// anything.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::codec::Format;
+    ///
+    /// assert_eq!(Format::from_accept("text/html, text/*;q=0.5"), Some(Format::Sse));
+    /// assert_eq!(Format::from_accept("*/*, text/event-stream;q=0.1"), Format::from_accept("application/*").or(Some(Format::Sse)));
+    /// assert_eq!(Format::from_accept("text/html"), None);
+    /// ```
+    #[must_use]
+    pub fn from_accept(accept: &str) -> Option<Self> {
+        let formats = [
+            #[cfg(feature = "sse")]
+            Format::Sse,
+            #[cfg(feature = "protobuf")]
+            Format::Protobuf,
+            #[cfg(feature = "json-lines")]
+            Format::JsonLines,
+        ];
+        if accept.trim().is_empty() {
+            return formats.first().copied();
+        }
+        let mut best = None;
+        for format in formats {
+            let quality = accept.split(',').filter_map(|range| format.quality(range)).max_by_key(|&(rank, _)| rank);
+            match (quality, best) {
+                (None | Some((_, 0)), _) => {}
+                (Some((_, quality)), Some((_, before))) if quality <= before => {}
+                (Some((_, quality)), _) => best = Some((format, quality)),
+            }
+        }
+        best.map(|(format, _)| format)
+    }
+
+    /// How specific a range of an `Accept` is that this format is within, and its quality in thousandths.
+    fn quality(self, range: &str) -> Option<(u8, u16)> {
+        let mut parts = range.split(';').map(str::trim);
+        let essence = parts.next().unwrap_or_default();
+        let kind = self.media_type().split_once('/').map_or("", |(kind, _)| kind);
+        let rank = match essence.split_once('/') {
+            Some(("*", "*")) => 0,
+            Some((of, "*")) if of.eq_ignore_ascii_case(kind) => 1,
+            _ if Self::from_content_type(essence) == Some(self) => 2,
+            _ => return None,
+        };
+        let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        let quality = quality.map_or(1.0, |quality| quality.trim().parse::<f32>().unwrap_or(0.0));
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1000")]
+        Some((rank, (quality.clamp(0.0, 1.0) * 1000.0) as u16))
+    }
+
     /// An event as bytes, framed: an SSE event with its blank line, a line with its LF, a frame
     /// with its length.
     ///

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::error::{Error, Malformed};
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Machine, Push};
+use crate::json::compact;
+use crate::machine::{Push, queued_machine};
 use crate::rule::Rule;
 
 /// Writes events as JSON texts.
@@ -66,28 +67,14 @@ impl<I: Into<Item>> Push<I> for JsonEncoder {
         if let Item::Event(indexed) = input.into() {
             let index = indexed.index().unwrap_or(self.events);
             self.events += 1;
-            let text = serde_json::to_string(&indexed.event);
+            let text = compact::to_string(&indexed.event);
             self.ready.push_back(text.map_err(|error| unwritable(&indexed.event, index, &error))?);
         }
         Ok(())
     }
 }
 
-impl Machine for JsonEncoder {
-    type Output = String;
-
-    fn pop(&mut self) -> Option<String> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(JsonEncoder: String);
 
 pub(super) fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
     let malformed = Malformed::new(Rule::E9, index, "an event that can be written as JSON", error.to_string());

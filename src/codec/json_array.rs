@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::feed::{Count, Frame, Framing};
+use bytes::Bytes;
+
+use super::feed::{Count, Frame, Framing, read_in_place};
 use crate::error::{Error, Malformed};
 use crate::raw::RawItem;
 use crate::rule::Rule;
@@ -161,13 +163,13 @@ impl ArrayFraming {
 impl Framing for ArrayFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        Ok(self.next_frame(rest)?.map(Frame::into_item))
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, piece| Ok(self.next_frame(rest)?.map(|frame| frame.into_item(piece))))
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
         if self.at == At::Word && self.after == At::Between {
-            return self.end_element(Some(&[])).map(|frame| Some(frame.into_item()));
+            return self.end_element(Some(&[])).map(|frame| Some(frame.into_item(&Bytes::new())));
         }
         if matches!(self.at, At::End | At::Between) { Ok(None) } else { Err(self.count.truncated()) }
     }
@@ -194,7 +196,7 @@ mod tests {
         let failed = failed.and_then(|()| decoder.finish());
         items.extend(std::iter::from_fn(|| decoder.pop()));
         let elements = items.into_iter().map(|item| match item {
-            RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes).unwrap(),
+            RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes.into()).unwrap(),
             other => panic!("{other:?}"),
         });
         (elements.collect(), failed.err().map(|error| error.to_string()))

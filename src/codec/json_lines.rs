@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::feed::{Count, Feed, Frame, Framing};
+use bytes::Bytes;
+
+use super::feed::{Count, Feed, Frame, Framing, read_in_place};
 use super::looked_at;
 use super::whole::Completeness;
 use crate::error::Error;
@@ -31,8 +33,8 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// is taken, after what came before it.
 ///
 /// # Cost
-/// Each byte is looked at once, whatever the pieces. The piece is copied when it is pushed, and a line when
-/// it is popped.
+/// Each byte is looked at once, whatever the pieces. A line that one piece holds whole shares its memory, and is
+/// neither copied nor allocated; what lies in several pieces is put together ([`Piece`](super::Piece)).
 ///
 /// # Examples
 /// ```
@@ -42,7 +44,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// let mut decoder = JsonLinesDecoder::new();
 /// decoder.push(b"{\"type\":\"RUN_ERROR\"}\r\n\r\n{\"type\"")?;
 /// let line = b"{\"type\":\"RUN_ERROR\"}";
-/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(line.to_vec()), index: 0 }));
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(line[..].into()), index: 0 }));
 /// assert_eq!(decoder.pop(), None);
 /// assert!(decoder.finish().unwrap_err().is_truncated());
 /// # Ok::<(), ag_ui_stream::Error>(())
@@ -89,8 +91,8 @@ impl Default for JsonLinesFraming {
 impl Framing for JsonLinesFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        Ok(self.next_frame(rest)?.map(Frame::into_item))
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, piece| Ok(self.next_frame(rest)?.map(|frame| frame.into_item(piece))))
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
@@ -101,7 +103,7 @@ impl Framing for JsonLinesFraming {
             return Err(self.count.truncated());
         }
         let line = core::mem::take(&mut self.line);
-        Ok(self.end_line(line.into()).map(Frame::into_item))
+        Ok(self.end_line(line.into()).map(|frame| frame.into_item(&Bytes::new())))
     }
 }
 
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(texts(&items)[1], "\u{feff}{}");
         assert_eq!(error, None);
         let (items, _) = run_in_pieces(JsonLinesDecoder::new(), [&b"\xef"[..], b"\xbb", b"{}\n"]);
-        assert_eq!(items, [RawItem::Event { raw: Raw::Bytes(b"\xef\xbb{}".to_vec()), index: 0 }]);
+        assert_eq!(items, [RawItem::Event { raw: Raw::Bytes(b"\xef\xbb{}"[..].into()), index: 0 }]);
     }
 
     #[test]

@@ -3,6 +3,11 @@
 #[cfg(feature = "protobuf")]
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
+use super::Piece;
+#[cfg(feature = "protobuf")]
+use super::feed::read_in_place;
 use super::feed::{Count, Feed, Framing};
 use crate::error::{Error, Malformed};
 use crate::limits::Limits;
@@ -58,7 +63,7 @@ impl Framing for MessageFraming {
     type Item = RawItem;
 
     #[cfg(feature = "protobuf")]
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
         let is_framed = match self.at {
             At::Start => Some(super::protobuf::is_framed(rest)),
             At::Within { is_framed } if !rest.is_empty() => Some(is_framed),
@@ -66,14 +71,16 @@ impl Framing for MessageFraming {
         };
         if let Some(is_framed) = is_framed.filter(|_| self.ready.is_empty()) {
             self.at = At::Within { is_framed };
-            super::protobuf::read_in_message(&mut self.count, &self.limits, is_framed, rest, &mut self.ready)?;
+            read_in_place(rest, |rest, _| {
+                super::protobuf::read_in_message(&mut self.count, &self.limits, is_framed, rest, &mut self.ready)
+            })?;
         }
         Ok(self.ready.pop_front())
     }
 
     #[cfg(not(feature = "protobuf"))]
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        *rest = &[];
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        rest.clear();
         Ok(None)
     }
 
@@ -92,7 +99,7 @@ impl MessageDecoder {
         limits.max_event_bytes.saturating_add(4)
     }
 
-    fn take<T: AsRef<str>, B: AsRef<[u8]>>(&mut self, message: Message<T, B>) -> Result<(), Error> {
+    fn take<T: AsRef<str>, B: Piece>(&mut self, message: Message<T, B>) -> Result<(), Error> {
         let framing = &mut self.feed.framing;
         let max = framing.limits.max_event_bytes;
         match message {
@@ -109,7 +116,7 @@ impl MessageDecoder {
             Message::Binary(bytes) => {
                 #[cfg(feature = "protobuf")]
                 (framing.at = At::Start);
-                self.feed.push(bytes.as_ref())
+                self.feed.push(bytes)
             }
             // As enforcement says it of bytes.
             Message::NotUtf8 => Err(Malformed::new(Rule::E9, framing.count.0, "UTF-8", "invalid bytes").into()),
@@ -118,7 +125,7 @@ impl MessageDecoder {
     }
 }
 
-impl<T: AsRef<str>, B: AsRef<[u8]>> Push<Message<T, B>> for MessageDecoder {
+impl<T: AsRef<str>, B: Piece> Push<Message<T, B>> for MessageDecoder {
     fn push(&mut self, message: Message<T, B>) -> Result<(), Error> {
         if self.ended {
             return Ok(());

@@ -38,8 +38,8 @@ macro_rules! decoder {
             #[doc = $errors]
             /// It is the fault that [`pop`](Self::pop) came upon in the piece before. The decoder is
             /// then done, and what follows is ignored.
-            pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-                self.feed.push(bytes)
+            pub fn push(&mut self, piece: impl super::Piece) -> Result<(), Error> {
+                self.feed.push(piece)
             }
 
             /// The next event or warning. `None` where the piece is used up, or where there is a
@@ -86,6 +86,8 @@ mod json_array;
 mod json_lines;
 #[cfg(feature = "websocket")]
 mod message;
+#[cfg(any(feature = "__format", feature = "websocket"))]
+mod piece;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 #[cfg(feature = "sse")]
@@ -110,6 +112,8 @@ pub use json_lines::JsonLinesDecoder;
 pub(crate) use json_lines::JsonLinesFraming;
 #[cfg(feature = "websocket")]
 pub(crate) use message::{Message, MessageDecoder};
+#[cfg(any(feature = "__format", feature = "websocket"))]
+pub use piece::Piece;
 #[cfg(feature = "protobuf")]
 pub use protobuf::ProtobufDecoder;
 #[cfg(feature = "sse")]
@@ -172,7 +176,7 @@ pub(crate) mod testing {
         items
             .iter()
             .map(|item| match item {
-                RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes.clone()).unwrap(),
+                RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes.to_vec()).unwrap(),
                 other => panic!("{other:?}"),
             })
             .collect()

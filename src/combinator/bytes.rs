@@ -11,7 +11,7 @@ use crate::codec::ProtobufDecoder;
 #[cfg(feature = "sse")]
 use crate::codec::SseDecoder;
 #[cfg(feature = "__format")]
-use crate::codec::{Encoder, Format};
+use crate::codec::{Encoder, Format, Piece};
 #[cfg(doc)]
 use crate::error::Error;
 #[cfg(feature = "__format")]
@@ -19,8 +19,8 @@ use crate::machine::Push;
 #[cfg(feature = "__format")]
 use crate::raw::RawItem;
 
-/// Decoders as methods of every stream of bytes: `Stream<Item = Result<B, E>>` with
-/// `B: AsRef<[u8]>`, such as the body of a response, and [`Pieces`](super::Pieces) of a file or a
+/// Decoders as methods of every stream of bytes: `Stream<Item = Result<B, E>>` with `B` a
+/// [`Piece`], such as the body of a response, and [`Pieces`](super::Pieces) of a file or a
 /// socket.
 ///
 /// | method | reads |
@@ -39,10 +39,10 @@ use crate::raw::RawItem;
 ///   [`Error::Truncated`] where the bytes end within an event (rule T1a);
 ///   [`Error::Malformed`] from protobuf only, since a JSON text is for enforcement to judge. The
 ///   error comes after every event before it, and is the last item.
-/// - **Cost**: each byte is looked at once and copied twice, with its piece and with its event, however
-///   the bytes are cut. What is held is one event, never more than
-///   [`Limits::max_event_bytes`](crate::Limits::max_event_bytes), and one piece, which is read as far as
-///   events are asked for.
+/// - **Cost**: each byte is looked at once, however the bytes are cut. A JSON text that one piece holds whole is
+///   not copied: it shares the memory of the piece, which lives as long as one of its events is kept. What is
+///   held is one event, never more than [`Limits::max_event_bytes`](crate::Limits::max_event_bytes), and one
+///   piece, which is read as far as events are asked for.
 /// - **Cancel safety**: a dropped `next()` loses nothing.
 ///
 /// # Examples
@@ -73,7 +73,7 @@ pub trait ByteStreamExt: Stream {
     fn sse<B, E>(self) -> Decode<Self, SseDecoder>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
     {
         self.decode(SseDecoder::new())
     }
@@ -83,7 +83,7 @@ pub trait ByteStreamExt: Stream {
     fn json_lines<B, E>(self) -> Decode<Self, JsonLinesDecoder>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
     {
         self.decode(JsonLinesDecoder::new())
     }
@@ -93,7 +93,7 @@ pub trait ByteStreamExt: Stream {
     fn protobuf<B, E>(self) -> Decode<Self, ProtobufDecoder>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
     {
         self.decode(ProtobufDecoder::new())
     }
@@ -102,7 +102,6 @@ pub trait ByteStreamExt: Stream {
     fn decode<B, E, D>(self, decoder: D) -> Decode<Self, D>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
         D: Push<B, Output = RawItem>,
     {
         giving::<RawItem, E, _>(Decode::new(self, decoder))

@@ -106,7 +106,8 @@ impl<R: AsyncRead> Stream for Pieces<R> {
                 this.reader.set(None);
                 return Poll::Ready(None);
             }
-            let mut piece = core::mem::take(this.piece);
+            // Whoever keeps an event keeps the piece: one that is mostly empty is not handed out.
+            let mut piece = if len < PIECE / 2 { Vec::from(buffer.filled()) } else { core::mem::take(this.piece) };
             piece.truncate(len);
             return Poll::Ready(Some(Ok(piece)));
         }

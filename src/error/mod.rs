@@ -561,9 +561,8 @@ impl LimitExceeded {
 pub enum LimitStage {
     /// What finds events in bytes or messages: the options of a client, a decoder's `with_limits`.
     Decoder,
-    /// What reads, judges and assembles the events:
-    /// [`PipelineBuilder::limits`](crate::machine::PipelineBuilder::limits), or `with_limits` of a
-    /// single stage.
+    /// What reads, judges and assembles the events: [`Options::limits`](crate::Options::limits), or
+    /// `with_limits` of a single stage.
     Pipeline,
     /// What reads a message or an input that was stored or sent; it keeps to the default.
     Reader,

@@ -93,6 +93,11 @@ macro_rules! events {
                 match self { $(Event::$variant(event) => event.owner(),)* }
             }
 
+            /// The tag that attributes the event; `None` where it may have none, as one about a run or a subagent.
+            pub(crate) fn tag_mut(&mut self) -> Option<&mut Option<SubagentRunId>> {
+                match self { $(Event::$variant(event) => event.tag_mut(),)* }
+            }
+
             pub(crate) fn decode_as(event_type: EventType, node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
                 match event_type { $(EventType::$variant => Decode::decode(node, cx).map(Event::$variant),)* }
             }

@@ -297,21 +297,12 @@ impl<'a> Scanner<'a> {
 
 /// How many bytes stand before the first that ends or interrupts a string: a quote, a backslash or
 /// a control character.
-///
-/// Eight bytes at a time: in a word, a byte is below `n` where subtracting `n` borrows into its
-/// highest bit and that bit was not set before.
 #[inline]
-fn run_of_text(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGHS: u64 = ONES << 7;
-    let is_below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGHS;
+pub(crate) fn run_of_text(bytes: &[u8]) -> usize {
     let mut len = 0;
     let mut rest = bytes;
     while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        let quote = is_below(word ^ (ONES * u64::from(b'"')), 1);
-        let backslash = is_below(word ^ (ONES * u64::from(b'\\')), 1);
-        let found = quote | backslash | is_below(word, 0x20);
+        let found = specials(u64::from_le_bytes(*chunk));
         // A borrow can mark bytes after the first hit, never before it.
         if found != 0 {
             return len + (found.trailing_zeros() / 8) as usize;
@@ -320,6 +311,21 @@ fn run_of_text(bytes: &[u8]) -> usize {
         rest = behind;
     }
     len + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
+}
+
+/// The bytes among eight that end or interrupt a string, marked by their highest bits: none is marked before
+/// the first.
+///
+/// In a word, a byte is below `n` where subtracting `n` borrows into its highest bit and that bit was not
+/// set before.
+#[inline(always)]
+pub(crate) fn specials(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let is_below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGHS;
+    let quote = is_below(word ^ (ONES * u64::from(b'"')), 1);
+    let backslash = is_below(word ^ (ONES * u64::from(b'\\')), 1);
+    quote | backslash | is_below(word, 0x20)
 }
 
 /// The character of a surrogate pair.

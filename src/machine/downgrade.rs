@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::VecDeque;
 
 use super::upgrade::{Members, get_mut, has_escaped_letters, remove, string};
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::Error;
 use crate::item::Counter;
 use crate::json::node::Node;
@@ -80,6 +80,7 @@ impl Downgrader {
         let (raw, index) = match input.own() {
             Owned::Event(raw, index) => (raw, self.counter.count(index)),
             Owned::Warning(warning) => return RawItem::Warning(warning),
+            Owned::Options(options) => return RawItem::Options(options),
         };
         if self.peer > ProtocolVersion::LAST_WITHOUT_SUBAGENTS {
             return RawItem::Event { raw, index };
@@ -98,7 +99,7 @@ impl Downgrader {
         let translated = match &raw {
             Raw::Text(text) => self.translate_text(text)?.map(Raw::Text),
             Raw::Bytes(bytes) => match core::str::from_utf8(bytes) {
-                Ok(text) => self.translate_text(text)?.map(|text| Raw::Bytes(text.into_bytes())),
+                Ok(text) => self.translate_text(text)?.map(|text| Raw::Bytes(text.into())),
                 Err(_) => None,
             },
             Raw::Value(value) => self.translate_value(value)?.map(Raw::Value),
@@ -186,18 +187,4 @@ impl<R: RawEvent> Push<R> for Downgrader {
     }
 }
 
-impl Machine for Downgrader {
-    type Output = RawItem;
-
-    fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Downgrader: RawItem);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::sink::Sink;
-use super::{Machine, Push};
+use super::{Machine, Push, queued_machine};
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::fast;
 use crate::event::{Event, EventType};
@@ -100,9 +100,9 @@ impl Enforcer {
 
     /// Reads a raw event, and gives to `next` what it says.
     pub(super) fn feed(&mut self, body: Body<'_>, index: u64, next: &mut impl Sink) -> Result<(), Error> {
-        match body.text() {
-            Some(text) if self.feed_fast(text, index, next)? => Ok(()),
-            _ => self.feed_thoroughly(body, index, next),
+        match body.checked() {
+            Body::Text(text) if self.feed_fast(text, index, next)? => Ok(()),
+            body => self.feed_thoroughly(body, index, next),
         }
     }
 
@@ -129,6 +129,10 @@ impl Enforcer {
             }
             Body::Event(event) => self.read_event(event, index, next),
             Body::Warning(warning) => next.warning(warning),
+            Body::Options(options) => {
+                self.limits = options.limits_over(self.limits);
+                Ok(())
+            }
         }
     }
 
@@ -267,8 +271,13 @@ impl fmt::Debug for Enforcer {
 impl<R: RawEvent> Push<R> for Enforcer {
     fn push(&mut self, input: R) -> Result<(), Error> {
         input.view(|body, index| {
-            if let Body::Warning(warning) = body {
-                return self.ready.warning(warning);
+            match body {
+                Body::Warning(warning) => return self.ready.warning(warning),
+                Body::Options(options) => {
+                    self.limits = options.limits_over(self.limits);
+                    return Ok(());
+                }
+                _ => {}
             }
             let index = self.counter.count(index);
             let mut ready = core::mem::take(&mut self.ready);
@@ -279,21 +288,7 @@ impl<R: RawEvent> Push<R> for Enforcer {
     }
 }
 
-impl Machine for Enforcer {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Enforcer: Item);
 
 /// Whether a value holds at most so many, itself included; takes what it holds from what is left.
 fn fits(value: &Value, left: &mut usize) -> bool {

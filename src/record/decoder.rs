@@ -2,11 +2,12 @@
 
 use core::time::Duration;
 
+use bytes::Bytes;
 use serde::de::IgnoredAny;
 
 use super::format::{FAILED, HEADER, LINE_ENDS, Recorded, RecordedError, TRUNCATED};
 use super::writer::read_moment;
-use crate::codec::{ArrayFraming, Feed, Framing, JsonLinesFraming, SseFraming};
+use crate::codec::{ArrayFraming, Feed, Framing, JsonLinesFraming, Piece, SseFraming};
 use crate::error::{Error, Malformed, Truncated, TruncatedBy};
 use crate::excerpt::excerpt;
 use crate::limits::Limits;
@@ -46,7 +47,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 ///
 /// # Cost
 /// Each byte is looked at twice, once for its line and once by the decoder of the form, whatever the
-/// pieces. A piece is copied when it is pushed, and read as its events are popped.
+/// pieces. A piece is read as its events are popped, which share its memory where it holds them whole.
 ///
 /// # Examples
 /// ```
@@ -99,8 +100,8 @@ impl RecordingDecoder {
     /// # Errors
     /// [`Error::Malformed`] and [`Error::LimitExceeded`]: the fault that [`pop`](Self::pop) came upon in the
     /// piece before. The decoder is then done, and what follows is ignored.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.feed.push(bytes)
+    pub fn push(&mut self, piece: impl Piece) -> Result<(), Error> {
+        self.feed.push(piece)
     }
 
     /// The next event. `None` where the piece is used up, or where there is a [`fault`](Self::fault).
@@ -129,9 +130,8 @@ struct RecordingFraming {
     limits: Limits,
     repairs: Repairs,
     form: Form,
-    /// The line that tells the form, to be read again in that form, and how much of it was.
-    head: Vec<u8>,
-    read: usize,
+    /// What is still to be read of the line that told the form.
+    head: Bytes,
     /// The line that the next byte is on, from 1.
     line: u64,
     /// At the start of the bytes, where a byte order mark may stand.
@@ -160,8 +160,7 @@ impl Default for RecordingFraming {
             limits: Limits::default(),
             repairs: Repairs::NONE,
             form: Form::Unknown(Vec::new()),
-            head: Vec::new(),
-            read: 0,
+            head: Bytes::new(),
             line: 1,
             is_start: true,
             began: None,
@@ -174,7 +173,7 @@ impl Default for RecordingFraming {
 impl Framing for RecordingFraming {
     type Item = Recorded;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<Recorded>, Error> {
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<Recorded>, Error> {
         loop {
             if let Some(item) = self.read_head()? {
                 return Ok(Some(item));
@@ -215,26 +214,22 @@ impl RecordingFraming {
         if self.head.is_empty() {
             return Ok(None);
         }
-        let head = core::mem::take(&mut self.head);
-        let mut rest = head.get(self.read..).unwrap_or_default();
-        let item = self.read(&mut rest);
-        self.read = head.len() - rest.len();
-        if rest.is_empty() {
-            self.read = 0;
-        } else {
+        let mut head = core::mem::take(&mut self.head);
+        let item = self.read(&mut head);
+        if !head.is_empty() {
             self.head = head;
         }
         item
     }
 
-    fn read(&mut self, rest: &mut &[u8]) -> Result<Option<Recorded>, Error> {
+    fn read(&mut self, rest: &mut Bytes) -> Result<Option<Recorded>, Error> {
         while !rest.is_empty() {
             if self.is_over {
-                *rest = &[];
+                rest.clear();
                 break;
             }
             if let Form::Values(values) = &mut self.form {
-                let bytes = *rest;
+                let bytes = rest.clone();
                 let item = values.next(rest);
                 let read = bytes.get(..bytes.len() - rest.len()).unwrap_or_default();
                 self.line += lines_in(read);
@@ -244,21 +239,21 @@ impl RecordingFraming {
                 Form::Lines(_) | Form::Values(_) => memchr::memchr(b'\n', rest),
                 Form::Unknown(_) | Form::Head(_) | Form::Capture(_) => memchr::memchr2(b'\n', b'\r', rest),
             };
-            let (piece, tail) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
-            *rest = tail;
+            let piece = rest.split_to(end.map_or(rest.len(), |end| end + 1));
             let ends = end.is_some();
             if let Form::Unknown(line) = &mut self.form {
-                line.extend_from_slice(piece);
+                line.extend_from_slice(&piece);
                 self.tell_form(ends)?;
                 if !self.head.is_empty() {
                     break;
                 }
             }
-            let item = self.take(piece, ends)?;
             // CR LF is one line end.
-            let second_half = core::mem::take(&mut self.after_cr) && piece == b"\n";
-            self.line += u64::from(ends && !second_half);
-            self.after_cr = ends && piece.last() == Some(&b'\r');
+            let is_second_half = self.after_cr && *piece == *b"\n";
+            let ends_with_cr = piece.last() == Some(&b'\r');
+            let item = self.take(piece, ends)?;
+            self.line += u64::from(ends && !is_second_half);
+            self.after_cr = ends && ends_with_cr;
             if item.is_some() {
                 return Ok(item);
             }
@@ -267,13 +262,13 @@ impl RecordingFraming {
     }
 
     /// Takes a line, or a piece of one, which ends one event at most.
-    fn take(&mut self, piece: &[u8], ends: bool) -> Result<Option<Recorded>, Error> {
+    fn take(&mut self, mut piece: Bytes, ends: bool) -> Result<Option<Recorded>, Error> {
         match &mut self.form {
             Form::Unknown(_) | Form::Values(_) => Ok(None),
             // The LF of a CR LF is no line of its own.
-            Form::Head(_) if self.after_cr && piece == b"\n" => Ok(None),
+            Form::Head(_) if self.after_cr && *piece == *b"\n" => Ok(None),
             Form::Head(blank) => {
-                *blank &= matches!(piece, b"\r" | b"\n");
+                *blank &= matches!(&piece[..], b"\r" | b"\n");
                 if ends && core::mem::replace(blank, true) {
                     self.form = Form::Unknown(Vec::new());
                     self.is_start = true;
@@ -294,7 +289,7 @@ impl RecordingFraming {
                 Ok(item)
             }
             Form::Lines(lines) => {
-                let item = lines.next(&mut &*piece)?;
+                let item = lines.next(&mut piece)?;
                 Ok(item.map(|item| self.recorded(item, None)))
             }
         }
@@ -341,8 +336,8 @@ impl RecordingFraming {
                 return Err(Malformed::new(Rule::E9, 0, expected, found).into());
             }
         };
-        self.read = head.len() - after_bom.len();
-        self.head = core::mem::take(head);
+        let bom = head.len() - after_bom.len();
+        self.head = Bytes::from(core::mem::take(head)).split_off(bom);
         self.form = form;
         Ok(())
     }
@@ -352,9 +347,9 @@ fn lines_in(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-impl<B: AsRef<[u8]>> Push<B> for RecordingDecoder {
+impl<B: Piece> Push<B> for RecordingDecoder {
     fn push(&mut self, input: B) -> Result<(), Error> {
-        Self::push(self, input.as_ref())
+        Self::push(self, input)
     }
 }
 
@@ -429,13 +424,13 @@ impl Capture {
     }
 
     /// Takes a line, or a piece of one; gives the event that it ends, and its time.
-    fn take(&mut self, mut piece: &[u8], ends: bool) -> Result<Option<(RawItem, Option<Duration>)>, Error> {
+    fn take(&mut self, mut piece: Bytes, ends: bool) -> Result<Option<(RawItem, Option<Duration>)>, Error> {
         if core::mem::replace(&mut self.at_line_start, ends) {
             self.in_comment = piece.first() == Some(&b':');
         }
         if self.in_comment {
             let room = self.max.saturating_sub(self.comment.len());
-            self.comment.extend_from_slice(piece.get(..room).unwrap_or(piece));
+            self.comment.extend_from_slice(piece.get(..room).unwrap_or(&piece));
         }
         let item = self.events.next(&mut piece)?;
         if self.in_comment && ends {
@@ -449,7 +444,9 @@ impl Capture {
     /// The event that is whole, its line ends and its time as the comments before it say.
     fn event(&mut self, mut item: RawItem) -> (RawItem, Option<Duration>) {
         if let RawItem::Event { raw: Raw::Bytes(data), .. } = &mut item {
-            restore(data, &self.line_ends);
+            if let Some(restored) = restore(data, &self.line_ends) {
+                *data = restored.into();
+            }
         }
         self.line_ends.clear();
         (item, self.at.take())
@@ -491,15 +488,17 @@ impl Capture {
 
 /// Puts the line ends back that the capture has written as LF; where they do not fit the data, they
 /// are not of it.
-fn restore(data: &mut [u8], line_ends: &[u8]) {
+fn restore(data: &[u8], line_ends: &[u8]) -> Option<Vec<u8>> {
     if line_ends.is_empty() || memchr::memchr_iter(b'\n', data).count() != line_ends.len() {
-        return;
+        return None;
     }
+    let mut data = data.to_vec();
     for (byte, line_end) in data.iter_mut().filter(|byte| **byte == b'\n').zip(line_ends) {
         if *line_end == b'r' {
             *byte = b'\r';
         }
     }
+    Some(data)
 }
 
 #[cfg(test)]
@@ -533,7 +532,11 @@ mod tests {
     }
 
     fn event(at: impl Into<Option<Duration>>, text: impl AsRef<[u8]>, index: u64) -> Recorded {
-        Recorded { at: at.into(), line: 0, item: Ok(RawItem::Event { raw: Raw::Bytes(text.as_ref().into()), index }) }
+        Recorded {
+            at: at.into(),
+            line: 0,
+            item: Ok(RawItem::Event { raw: Raw::Bytes(Bytes::copy_from_slice(text.as_ref())), index }),
+        }
     }
 
     const MS: Duration = Duration::from_millis(1);
@@ -601,12 +604,12 @@ mod tests {
     #[test]
     fn a_comment_takes_no_more_memory_than_an_event() {
         let mut capture = Capture::new(Limits { max_event_bytes: 10, ..Limits::default() }, Repairs::NONE);
-        capture.take(b": ", false).unwrap();
+        capture.take(Bytes::from_static(b": "), false).unwrap();
         for _ in 0..100 {
-            capture.take(b"and on and on", false).unwrap();
+            capture.take(Bytes::from_static(b"and on and on"), false).unwrap();
         }
         assert_eq!(capture.comment.len(), 74);
-        capture.take(b"\n", true).unwrap();
+        capture.take(Bytes::from_static(b"\n"), true).unwrap();
         assert_eq!(capture.comment.capacity(), 0);
     }
 

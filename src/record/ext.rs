@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::{Record, RecordAgent, Recordable, Recording, Replayed, Timing};
 use crate::agent::{Agent, Replay};
+use crate::codec::Piece;
 use crate::error::BoxError;
 #[cfg(doc)]
 use crate::error::Error;
@@ -118,7 +119,7 @@ pub trait RecordStreamExt: Stream {
     fn replay<B, E>(self, timing: Timing) -> Replayed<Self>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
         E: Into<BoxError>,
     {
         self.replay_with(timing, Limits::default())
@@ -128,7 +129,7 @@ pub trait RecordStreamExt: Stream {
     fn replay_with<B, E>(self, timing: Timing, limits: Limits) -> Replayed<Self>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
         E: Into<BoxError>,
     {
         Replayed::new(self, timing, limits)

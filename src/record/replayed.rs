@@ -10,6 +10,7 @@ use super::Timing;
 use super::decoder::RecordingDecoder;
 use super::format::Recorded;
 use super::timing::Waits;
+use crate::codec::Piece;
 use crate::combinator::{Staged, Timer};
 use crate::error::Error;
 use crate::error::{AgentError, BoxError};
@@ -61,7 +62,7 @@ impl<S> Replayed<S> {
 impl<S, B, E> Stream for Replayed<S>
 where
     S: Stream<Item = Result<B, E>>,
-    B: AsRef<[u8]>,
+    B: Piece,
     E: Into<BoxError>,
 {
     type Item = Result<RawItem, Error<AgentError>>;
@@ -109,7 +110,7 @@ where
 impl<S, B, E> FusedStream for Replayed<S>
 where
     S: Stream<Item = Result<B, E>>,
-    B: AsRef<[u8]>,
+    B: Piece,
     E: Into<BoxError>,
 {
     fn is_terminated(&self) -> bool {

@@ -5,6 +5,7 @@ use core::time::Duration;
 use serde::Serialize;
 
 use super::format::{END, FAILED, HEADER, LINE_ENDS, TRUNCATED, WARNING};
+use crate::json::compact;
 
 /// Writes what a source gives, each with the time since the recording began.
 #[derive(Debug, Default)]
@@ -39,7 +40,7 @@ impl RecordingWriter {
         let before = (out.len(), self.begun);
         self.moment(at, "", out);
         out.extend_from_slice(b"data: ");
-        if let Err(error) = serde_json::to_writer(&mut *out, value) {
+        if let Err(error) = compact::write(value, out) {
             out.truncate(before.0);
             self.begun = before.1;
             return Err(error);

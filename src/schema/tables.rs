@@ -73,6 +73,12 @@ macro_rules! object {
             pub(crate) fn owner(&self) -> Option<&crate::id::SubagentRunId> {
                 None $($(.or(object!(@owner required $rfield self)))*)? $($(.or(object!(@owner $base $base self)))+)?
             }
+
+            /// Its tag, where it may have one.
+            #[allow(dead_code, reason = "only events are tagged")]
+            pub(crate) fn tag_mut(&mut self) -> Option<&mut Option<crate::id::SubagentRunId>> {
+                None $($(.or(object!(@tag_mut $base $base self)))+)?
+            }
         }
 
         /// Absent fields are left out.
@@ -188,6 +194,8 @@ macro_rules! object {
     (@owner required subagent_run_id $self:ident) => { Some(&$self.subagent_run_id) };
     (@owner subagent_run_id subagent_run_id $self:ident) => { $self.subagent_run_id.as_ref() };
     (@owner $kind:ident $field:ident $self:ident) => { None };
+    (@tag_mut subagent_run_id subagent_run_id $self:ident) => { Some(&mut $self.subagent_run_id) };
+    (@tag_mut $kind:ident $field:ident $self:ident) => { None };
     (@debug base $self:ident $out:ident) => { $self.base.debug(&mut $out); };
     (@debug subagent_run_id $self:ident $out:ident) => {
         if let Some(id) = &$self.subagent_run_id { $out.field("subagent_run_id", id); }

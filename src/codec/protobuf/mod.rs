@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use self::schema::Reading;
 use self::wire::{Field, Fields, broken, is_message, put_varint};
-use super::feed::{Count, Feed, Framing};
+use super::feed::{Count, Feed, Framing, read_in_place};
 use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
 use crate::event::{Event, EventType};
 use crate::limits::Limits;
@@ -33,15 +35,18 @@ enum Fault {
 /// 1.0.0 for all 31 types.
 ///
 /// In: bytes, cut anywhere. Out, in order, for each frame: a [`Warning`](crate::Warning) for every
-/// content part that is not known here (rule E3), then the event, as the JSON that it stands for
-/// ([`Raw::Value`]), so that enforcement comes to the same verdict as on JSON (rule P4). A frame
-/// that holds an event from a later version is dropped with a warning: it has no name to pass on.
+/// content part that is not known here (rule E3) and every open value that holds numbers which JSON
+/// cannot say (rule E10), then the event, as the JSON that it stands for, so that enforcement comes to the
+/// same verdict as on JSON (rule P4): as text ([`Raw::Bytes`]) where it is no more than strings, else as a
+/// [`Raw::Value`]. A frame that holds an event from a later version is dropped with a warning: it has no
+/// name to pass on.
 ///
 /// - A frame is a length of four bytes, the highest first, and one `Event` message.
 /// - Unknown fields are ignored; fields that occur twice are merged; an absent field is absent.
 /// - A required string that is absent is empty, which is what protobuf has for the empty string.
 /// - Unknown roles, outcomes and patch operations are passed on for enforcement to judge.
-/// - Numbers in open values are doubles; whole ones become integers.
+/// - Numbers in open values are doubles; whole ones become integers, and NaN and the infinities, which
+///   JSON has no words for, null with a warning (rules E10 and P4).
 ///
 /// # Ending
 /// An end within a frame is [`Error::Truncated`].
@@ -55,23 +60,22 @@ enum Fault {
 /// is popped before [`fault`](ProtobufDecoder::fault) tells of it.
 ///
 /// # Cost
-/// Two passes over the bytes: one that finds out what is there and what it will take, one that
-/// copies. A frame that comes in one piece is read where it is.
+/// An event of strings: one pass over the bytes, and one copy. Others: two passes, one that finds out what is
+/// there and what it will take, one that copies. A frame that comes in one piece is read where it is.
 ///
 /// # Examples
 /// ```
 /// use ag_ui_stream::codec::{Format, ProtobufDecoder};
 /// use ag_ui_stream::event::StepStartedEvent;
 /// use ag_ui_stream::{Raw, RawItem};
-/// use serde_json::json;
 ///
 /// let frame = Format::Protobuf.encode(&StepStartedEvent::new("think").into())?;
 /// let mut decoder = ProtobufDecoder::new();
 /// decoder.push(&frame[..7])?;
 /// assert_eq!(decoder.pop(), None);
 /// decoder.push(&frame[7..])?;
-/// let raw = Raw::Value(json!({"type": "STEP_STARTED", "stepName": "think"}));
-/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw, index: 0 }));
+/// let json = br#"{"type":"STEP_STARTED","stepName":"think"}"#;
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(json[..].into()), index: 0 }));
 /// decoder.finish()?;
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
@@ -111,11 +115,13 @@ pub(super) struct ProtobufFraming {
 impl Framing for ProtobufFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        while self.ready.is_empty() && !rest.is_empty() {
-            self.take(rest)?;
-        }
-        Ok(self.ready.pop_front())
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, _| {
+            while self.ready.is_empty() && !rest.is_empty() {
+                self.take(rest)?;
+            }
+            Ok(self.ready.pop_front())
+        })
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
@@ -211,14 +217,17 @@ fn frame_len(prefix: [u8; PREFIX]) -> usize {
 
 /// Reads one event, without its length.
 fn read_event(count: &mut Count, limits: &Limits, frame: &[u8], out: &mut VecDeque<RawItem>) -> Result<(), Error> {
+    if let Some(json) = schema::plain(frame, limits.max_event_bytes) {
+        out.push_back(count.event(Raw::Bytes(json.into())));
+        return Ok(());
+    }
     match read_envelope(frame, limits.max_event_bytes) {
         Ok(Envelope::Event(event_type, occurrences)) => {
             let mut cx = Reading::new(event_type, limits.depth());
             let read = schema::read(&occurrences, &mut cx);
             let value = read.map_err(|found| fault(*count, limits, found, Some(event_type)))?;
-            for path in cx.dropped {
-                let message = "removed a content part: nothing in it is known here";
-                out.push_back(count.warning(Rule::E3, event_type.as_str(), path, message.to_owned()));
+            for (rule, path, message) in cx.warnings {
+                out.push_back(count.warning(rule, event_type.as_str(), path, message));
             }
             out.push_back(count.event(Raw::Value(value)));
             Ok(())
@@ -348,6 +357,7 @@ mod tests {
         match decode(envelope) {
             (items, None) => match &items[..] {
                 [RawItem::Event { raw: Raw::Value(value), index: 0 }] => value.clone(),
+                [RawItem::Event { raw: Raw::Bytes(json), index: 0 }] => serde_json::from_slice(json).unwrap(),
                 other => panic!("{other:?}"),
             },
             (_, Some(error)) => panic!("{error}"),
@@ -435,8 +445,6 @@ mod tests {
         }
         let text = fault(&event(14, 13, &[field(3, b"\xff")]));
         assert!(text.contains("RunErrorEvent.message") && text.contains("UTF-8"), "{text}");
-        let text = fault(&event(7, 6, &[field(2, &[0x11, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f])]));
-        assert!(text.ends_with("the number inf in an open value"), "{text}");
     }
 
     #[test]
@@ -508,6 +516,26 @@ mod tests {
             ))["delta"],
             json!([{"op": "9", "path": ""}, {"op": "-1", "path": ""}])
         );
+    }
+
+    #[test]
+    fn e10_p4_a_number_that_json_cannot_say_is_null_with_a_warning() {
+        let double = |number: f64| [&[0x11][..], &number.to_le_bytes()].concat();
+        let list = [f64::NAN, 1.5, f64::NEG_INFINITY].map(|number| field(1, &double(number))).concat();
+        for (snapshot, read, lost) in [
+            (double(f64::INFINITY), json!(null), "1 number within, which is"),
+            (field(6, &list), json!([null, 1.5, null]), "2 numbers within, which are"),
+        ] {
+            let (items, error) = decode(&event(7, 6, &[field(2, &snapshot)]));
+            assert_eq!(error, None);
+            let [RawItem::Warning(warning), RawItem::Event { raw: Raw::Value(event), .. }] = &items[..] else {
+                panic!("{items:?}")
+            };
+            assert_eq!((warning.rule, warning.event_type.as_str()), (Rule::E10, "STATE_SNAPSHOT"));
+            assert_eq!(warning.path, "/snapshot");
+            assert_eq!(warning.message, format!("read as null: {lost} infinite or not a number"));
+            assert_eq!(event, &json!({"type": "STATE_SNAPSHOT", "snapshot": read}));
+        }
     }
 
     #[test]
@@ -584,7 +612,7 @@ mod tests {
             );
         }
         let mut decoder = decoder();
-        decoder.push(&[0xff; 4]).unwrap();
+        decoder.push([0xff; 4]).unwrap();
         assert_eq!(decoder.pop(), None);
         assert!(decoder.fault().is_some());
         assert!(decoder.partial().len() <= 4);

@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 use super::wire::{Field, Fields, broken};
 use super::{Fault, open};
 use crate::event::EventType;
+use crate::json::compact;
 use crate::message::Role;
+use crate::rule::Rule;
 
 /// What reading one event carries along.
 #[derive(Debug)]
@@ -19,8 +21,8 @@ pub(super) struct Reading {
     depth: usize,
     /// The JSON pointer of the place that is being read.
     path: String,
-    /// The places of list elements that were left out, since nothing here has a name for them.
-    pub(super) dropped: Vec<String>,
+    /// What was left out or read as another value: the rule, the place, and what was done.
+    pub(super) warnings: Vec<(Rule, String, String)>,
 }
 
 /// What a message may hold, for [`check`].
@@ -31,6 +33,22 @@ pub(super) struct Spec {
     union: bool,
     /// The fewest bytes that it can take as JSON.
     min_json: usize,
+    /// Its fields, for [`plain`]; none where it is not spelled like its JSON.
+    fields: &'static [(u32, &'static str, Kind)],
+}
+
+/// What a field may be for [`plain`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Base,
+    /// A string that stands in the JSON even where it is absent.
+    Text,
+    /// A string that may be absent from the JSON too.
+    OptText,
+    /// A list, which stands in the JSON even where it is empty.
+    List,
+    /// What is absent from the JSON where it is absent.
+    Other,
 }
 
 /// A message of the schema.
@@ -47,6 +65,7 @@ trait Wire: prost::Message + Default {
 /// How a message differs from its JSON.
 trait Shape {
     const UNION: bool = false;
+    const SHAPED: bool = false;
 
     /// Turns the fields, by their keys, into JSON.
     fn to_json(fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
@@ -76,12 +95,82 @@ pub(super) fn check(bytes: &[u8], spec: &Spec, budget: &mut usize) -> Result<(),
     Ok(())
 }
 
+/// How many fields an event has for [`plain`] to read it: none of the common ones has more.
+const MAX_FIELDS: usize = 8;
+
+/// The event of a frame as JSON text, at once, where its one message holds nothing but strings and the
+/// simplest base, each once: as nearly every event does. `None` where there is more, or any doubt.
+pub(super) fn plain(frame: &[u8], max: usize) -> Option<Vec<u8>> {
+    let mut envelope = Fields::of(frame);
+    let Ok(Some((number, Field::Bytes(message)))) = envelope.next() else { return None };
+    let (event_type, spec) = event_of(number)?;
+    if !envelope.is_at_end() || spec.fields.len() > MAX_FIELDS {
+        return None;
+    }
+    let mut texts: [Option<&str>; MAX_FIELDS] = [None; MAX_FIELDS];
+    let mut timestamp = None;
+    let mut fields = Fields::of(message);
+    while let Some((number, field)) = fields.next().ok()? {
+        let at = spec.fields.iter().position(|(known, ..)| *known == number)?;
+        match (spec.fields.get(at)?.2, field) {
+            (Kind::Base, Field::Bytes(base)) => {
+                let mut base = Fields::of(base);
+                // What is not named is the first type.
+                let mut named = 0;
+                while let Some(field) = base.next().ok()? {
+                    match field {
+                        (1, Field::Varint(number)) => named = number,
+                        (2, Field::Varint(moment)) => timestamp = Some(i64::from_le_bytes(moment.to_le_bytes())),
+                        _ => return None,
+                    }
+                }
+                if u64::try_from(number_of(event_type)) != Ok(named) || texts.first()?.is_some() {
+                    return None;
+                }
+                *texts.first_mut()? = Some("");
+            }
+            (Kind::Text | Kind::OptText, Field::Bytes(text)) if texts.get(at)?.is_none() => {
+                *texts.get_mut(at)? = Some(core::str::from_utf8(text).ok()?);
+            }
+            _ => return None,
+        }
+    }
+    // The base is the first field of all, and an event must have one.
+    texts.first()?.as_ref()?;
+    let mut json = Vec::with_capacity(compact::USUAL);
+    json.extend_from_slice(b"{\"type\":\"");
+    json.extend_from_slice(event_type.as_str().as_bytes());
+    json.push(b'"');
+    for ((_, key, kind), text) in spec.fields.iter().zip(texts) {
+        match (kind, text) {
+            (Kind::Text, text) => put_member(key, text.unwrap_or_default(), &mut json)?,
+            (Kind::OptText, Some(text)) => put_member(key, text, &mut json)?,
+            (Kind::List, _) => put_member(key, &[(); 0], &mut json)?,
+            _ => {}
+        }
+    }
+    if let Some(moment) = timestamp {
+        put_member(",\"timestamp\":", &moment, &mut json)?;
+    }
+    json.push(b'}');
+    // What is longer than an event may be, for the thorough reading is not too long: it counts otherwise.
+    (json.len() <= max).then_some(json)
+}
+
+fn put_member(key: &str, value: &(impl serde::Serialize + ?Sized), json: &mut Vec<u8>) -> Option<()> {
+    json.extend_from_slice(key.as_bytes());
+    compact::write(value, json).ok()
+}
+
+/// Reads an open value, to a depth, and counts the numbers lost in it.
+type OpenReader = fn(&[Vec<u8>], usize, &mut usize) -> Result<Option<Value>, Fault>;
+
 /// The key of content parts on their way; as JSON they are the content.
 const PARTS: &str = "contentParts";
 
 impl Reading {
     pub(super) fn new(event_type: EventType, depth: usize) -> Self {
-        Self { event_type, depth, path: String::new(), dropped: Vec::new() }
+        Self { event_type, depth, path: String::new(), warnings: Vec::new() }
     }
 
     fn within<T>(&mut self, segment: impl core::fmt::Display, read: impl FnOnce(&mut Self) -> T) -> T {
@@ -93,6 +182,19 @@ impl Reading {
         read
     }
 
+    /// Reads an open value of a field.
+    fn open(&mut self, key: &str, read: OpenReader, occurrences: &[Vec<u8>]) -> Result<Option<Value>, Fault> {
+        let mut lost = 0;
+        let value = read(occurrences, self.depth, &mut lost)?;
+        if lost > 0 {
+            let these = if lost == 1 { "number within, which is" } else { "numbers within, which are" };
+            let message = format!("read as null: {lost} {these} infinite or not a number");
+            let path = self.within(key, |cx| cx.path.clone());
+            self.warnings.push((Rule::E10, path, message));
+        }
+        Ok(value)
+    }
+
     /// A list of messages. An element that is not known leaves null in its place and is noted.
     fn list<M: Wire>(&mut self, key: &'static str, messages: Vec<M>) -> Result<Value, Fault> {
         let key = if key == PARTS { "content" } else { key };
@@ -102,7 +204,8 @@ impl Reading {
                 let value = cx.within(index, |cx| {
                     let value = message.into_json(cx)?;
                     if value.is_none() {
-                        cx.dropped.push(cx.path.clone());
+                        let message = "removed a content part: nothing in it is known here";
+                        cx.warnings.push((Rule::E3, cx.path.clone(), message.to_owned()));
                     }
                     Ok(value)
                 })?;
@@ -119,6 +222,13 @@ macro_rules! messages {
         messages!(@wire $name $($rows)*);
         messages!(@shape $name $($shaped)?);
     )*};
+
+    (@kind base) => { Kind::Base };
+    (@kind text) => { Kind::Text };
+    (@kind opt_text) => { Kind::OptText };
+    (@kind many) => { Kind::List };
+    (@kind texts) => { Kind::List };
+    (@kind $kind:ident) => { Kind::Other };
 
     (@shape $name:ident) => { impl Shape for $name {} };
     (@shape $name:ident shaped) => {};
@@ -176,6 +286,11 @@ macro_rules! messages {
                 nested: &[$($(($tag, $of::SPEC),)?)*],
                 union: <$name as Shape>::UNION,
                 min_json: 2 $(+ messages!(@min $kind $key))*,
+                fields: if <$name as Shape>::SHAPED {
+                    &[]
+                } else {
+                    &[$(($tag, concat!(",\"", $key, "\":"), messages!(@kind $kind)),)*]
+                },
             };
 
             #[allow(unused_variables, reason = "not every message has a field that needs it")]
@@ -212,12 +327,12 @@ macro_rules! messages {
         $fields.insert($key.to_owned(), Value::from($self.$field))
     };
     (@put open $key:literal $self:ident $field:ident $fields:ident $cx:ident) => {
-        if let Some(value) = open::value(&$self.$field, $cx.depth)? {
+        if let Some(value) = $cx.open($key, open::value, &$self.$field)? {
             $fields.insert($key.to_owned(), value);
         }
     };
     (@put open_object $key:literal $self:ident $field:ident $fields:ident $cx:ident) => {
-        if let Some(value) = open::object(&$self.$field, $cx.depth)? {
+        if let Some(value) = $cx.open($key, open::object, &$self.$field)? {
             $fields.insert($key.to_owned(), value);
         }
     };
@@ -737,6 +852,8 @@ fn parts_into_field(json: &mut Map<String, Value>) {
 }
 
 impl Shape for ToolCallResultEvent {
+    const SHAPED: bool = true;
+
     fn to_json(mut fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         match (fields.contains_key("content"), take_parts(&mut fields)) {
             (true, (0, _)) => {}
@@ -818,6 +935,8 @@ fn outcome_into_fields(json: &mut Map<String, Value>) {
 }
 
 impl Shape for RunFinishedEvent {
+    const SHAPED: bool = true;
+
     fn to_json(fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         Ok(Some(outcome(fields, &["interrupts", "pendingToolCallIds"])))
     }
@@ -828,6 +947,8 @@ impl Shape for RunFinishedEvent {
 }
 
 impl Shape for SubagentFinishedEvent {
+    const SHAPED: bool = true;
+
     fn to_json(fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         Ok(Some(outcome(fields, &["interruptIds"])))
     }

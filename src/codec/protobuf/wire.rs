@@ -29,7 +29,12 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// The next field and its number.
+    #[inline]
     pub(super) fn next(&mut self) -> Result<Option<(u32, Field<'a>)>, Fault> {
         if self.rest.is_empty() {
             return Ok(None);
