@@ -19,6 +19,8 @@ pub(crate) struct Room {
     pub(crate) bytes: usize,
     /// How deep it may be nested.
     pub(crate) depth: usize,
+    /// How many operations a patch may have.
+    pub(crate) operations: usize,
     /// The bound on all documents, for the one who reads why it did not fit.
     pub(crate) max_bytes: usize,
 }
@@ -42,6 +44,9 @@ enum Fault<'p> {
 /// # Errors
 /// Says which operation failed and why.
 pub(crate) fn apply(patch: &JsonPatch, document: &Document, room: Room) -> Result<Option<Document>, String> {
+    if patch.as_slice().len() > room.operations {
+        return Err(format!("it has more than {} operations", room.operations));
+    }
     // What is there is no one's fault here.
     let room = Room { bytes: room.bytes.max(document.bytes()), depth: room.depth.max(document.depth()), ..room };
     let mut result = document.clone();

@@ -34,10 +34,13 @@ pub(crate) fn from_value<T: Decode>(value: &Value, name: &str) -> Read<T> {
     from_node(&Node::from_value(value, depth).ok_or_else(|| too_deep(depth))?, name)
 }
 
-/// The same through serde, which has no way to give warnings back.
+/// The same through serde, which has no way to give warnings back: they are logged.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Decode>(deserializer: D, name: &str) -> Result<T, D::Error> {
     match from_value(&Value::deserialize(deserializer)?, name) {
-        Ok((Some(read), _)) => Ok(read),
+        Ok((Some(read), warnings)) => {
+            warnings.iter().for_each(Warning::log);
+            Ok(read)
+        }
         Ok((None, warnings)) => {
             let rule = warnings.first().map_or(Rule::E3, |warning| warning.rule);
             Err(D::Error::custom(format!("{rule}: {name}: it is not known here, or needs what is not")))
