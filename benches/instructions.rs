@@ -34,7 +34,7 @@ fn measured(way: &str, events: &[String]) -> usize {
             }
         }
     }
-    // What it costs to let go of them is not what an event costs.
+    // Dropping them is not part of the cost of an event.
     std::mem::forget(kept);
     pipeline.snapshot().messages().len()
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Guards the cost of an event: instructions of the full pipeline over those of the floor, counted by
-# callgrind, so that neither the load nor the kind of the machine matters. A ratio more than a tenth
-# above the one noted here fails.
+# Checks the cost of an event: the ratio of instructions of the full pipeline to those of the floor, counted
+# by callgrind, so that neither the load nor the kind of the machine matters. A ratio more than a tenth above
+# the one noted here fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

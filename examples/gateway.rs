@@ -1,12 +1,11 @@
-//! A proxy before an agent: what goes through is what the protocol allows, and what does not is
-//! logged.
+//! A proxy in front of an agent: it passes on what the protocol allows and logs the rest.
 //!
 //! ```sh
 //! cargo run --example gateway --features full -- http://127.0.0.1:8000/agent 127.0.0.1:8001
 //! ```
 //!
-//! After the first violation nothing passes; the client is told by a `RUN_ERROR`, unless its run
-//! was over by then.
+//! After the first violation nothing passes; the client gets a `RUN_ERROR`, unless its run was over by
+//! then.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 

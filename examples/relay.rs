@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::error::Error as StdError;
 
 use ag_ui_stream::agent::BoxError;
+use ag_ui_stream::codec::Piece;
 use ag_ui_stream::combinator::pieces;
 use ag_ui_stream::event::TokenUsage;
 use ag_ui_stream::producer::{self, Delta, Finish};
@@ -38,13 +39,13 @@ async fn main() -> Result<(), Box<dyn StdError>> {
 /// The pieces of the answer. Without its `[DONE]` it broke off.
 fn deltas<B, E>(body: impl Stream<Item = Result<B, E>> + Send) -> impl Stream<Item = Result<Delta, BoxError>> + Send
 where
-    B: AsRef<[u8]> + Send,
+    B: Piece + Send,
     E: StdError + Send + Sync + 'static,
 {
     let mut answer = Answer::default();
     let pieces = body.sse().map(move |item| {
         let pieces = match item?.into_raw() {
-            Some(Raw::Bytes(json)) if json == b"[DONE]" => vec![Delta::Finish(answer.finish())],
+            Some(Raw::Bytes(json)) if *json == *b"[DONE]" => vec![Delta::Finish(answer.finish())],
             Some(Raw::Bytes(json)) => answer.pieces(serde_json::from_slice(&json)?),
             _ => vec![],
         };

@@ -1,4 +1,4 @@
-//! A server with an agent that needs no model: what you say, it says again, word by word.
+//! A server with a demonstration agent that needs no model: it repeats what you say, word by word.
 //!
 //! ```sh
 //! cargo run --example serve --features full             # 127.0.0.1:8000, or another address
@@ -43,7 +43,7 @@ async fn over_http(request: RunRequest) -> RunResponse {
     request.respond(run)
 }
 
-/// The same, a message for the input and for each event.
+/// The same, with one message for the input and one for each event.
 async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(|mut socket| async move {
         let Some(Ok(Message::Text(text))) = socket.recv().await else { return };

@@ -1,4 +1,4 @@
-//! Ids: opaque strings, one type for each thing that has one.
+//! Ids: opaque strings, with a type for each kind of id.
 
 use core::cmp::Ordering;
 use core::convert::Infallible;
@@ -22,11 +22,11 @@ fn hash_of(text: &str) -> u64 {
 
 struct Inner {
     hash: u64,
-    /// Short as most ids are, it lies beside its hash: one allocation, one place to look.
+    /// Most ids are short, and so lie beside their hash, in one allocation.
     text: SmolStr,
 }
 
-/// The shared text behind every id type. Its hash is computed once, when the id is made.
+/// The shared text of every id type. Its hash is computed once, when the id is made.
 #[derive(Clone)]
 pub(crate) struct Id(Arc<Inner>);
 
@@ -89,8 +89,8 @@ impl Hash for Id {
     }
 }
 
-/// Passes on the hash that an [`Id`] brings along. Only for keys that write exactly one `u64`,
-/// or several, which are folded.
+/// Passes on the hash that an [`Id`] has computed. Only for keys that write one `u64`, or several,
+/// which are folded.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -129,15 +129,15 @@ impl BuildHasher for BuildIdHasher {
 /// A map keyed by ids, without hashing them again.
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildIdHasher>;
 
-/// Gives equal texts the same allocation, as far as it remembers them.
+/// Gives equal ids one allocation, as long as it remembers them.
 ///
 /// A table of bounded size with two places for each id: a stream of ever new ids displaces old ones
 /// and costs no memory. An id that is displaced is only allocated anew. The table begins small, for most runs
 /// name few things.
 #[derive(Default)]
 pub(crate) struct Interner {
-    /// The places of the most recent ids. Places, for to keep the ids themselves would be two
-    /// writes to reference counts where ids take turns.
+    /// The places of the most recent ids. To keep the ids themselves would cost two writes to reference
+    /// counts whenever ids take turns.
     recent: [usize; 4],
     table: Vec<Option<Id>>,
     /// The length of the longest id beyond [`Interner::MAX_LEN`] since it was last set to 0.
@@ -231,7 +231,7 @@ impl Interner {
     }
 }
 
-/// Ids that differ mostly do so at their end, so that is compared first.
+/// Different ids mostly differ at their end, so that is compared first.
 #[inline]
 fn is_text(id: &Id, text: &str) -> bool {
     let known = id.as_str();
@@ -248,9 +248,9 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident $slot:literal;)*) => {$(
         $(#[$doc])*
         ///
-        /// An opaque string: any text is legal, the empty one included (rule E8). A clone shares
-        /// the text, and comparing or hashing one does not read it again where it is shared. So it
-        /// hashes otherwise than its text: a map by ids is asked with an id.
+        /// An opaque string: any text is legal, even the empty one (rule E8). Clones share the text, and
+        /// the hash is computed once. It is not the hash of the text, so look up a map by ids with an
+        /// id.
         #[derive(Clone, PartialEq, Eq, Hash)]
         pub struct $name(Id);
 
@@ -396,7 +396,7 @@ macro_rules! ids {
     )*};
 }
 
-// The number says which of the interner's most recent ids to look at first.
+// The number is the slot of the interner's recent ids that is tried first.
 ids! {
     /// The id of a message: `messageId` on events, `id` on messages.
     MessageId 0;
@@ -412,7 +412,7 @@ ids! {
     InterruptId 3;
 }
 
-/// Where new ids come from when the crate has to make one (rule B1, and new runs).
+/// Makes the ids that the crate needs (rule B1, and new runs).
 ///
 /// Any `FnMut() -> String` is one, so that tests can count.
 ///
@@ -459,6 +459,10 @@ impl IdGenerator for SequentialIds {
 /// Random 128-bit ids, seeded by the operating system through the standard library: the default.
 ///
 /// They name things apart; they are no secret.
+///
+/// On `wasm32-unknown-unknown` the standard library has no random numbers. There they come from `getrandom`, and
+/// that crate does not compile until the application says where they come from: the feature `wasm-js` for a
+/// browser or Node, or [a backend of its own](https://docs.rs/getrandom/0.4#custom-backend).
 #[derive(Clone, Debug, Default)]
 pub struct RandomIds(());
 
@@ -471,10 +475,18 @@ impl RandomIds {
 }
 
 impl IdGenerator for RandomIds {
+    #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
     fn next_id(&mut self) -> String {
         // Each `RandomState` has keys of its own, which the standard library draws from the
         // operating system and then steps; hashing a constant under two of them gives 128 bits.
         let half = || std::collections::hash_map::RandomState::new().hash_one(0u8);
+        format!("{:016x}{:016x}", half(), half())
+    }
+
+    #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+    #[allow(clippy::panic, reason = "as the standard library does elsewhere: an id that is not random is no id")]
+    fn next_id(&mut self) -> String {
+        let half = || getrandom::u64().unwrap_or_else(|error| panic!("no random numbers: {error}"));
         format!("{:016x}{:016x}", half(), half())
     }
 }

@@ -1,15 +1,14 @@
 //! Stream combinators for [AG-UI](https://docs.ag-ui.com), the protocol by which an agent streams a
-//! run to a user interface: any async source of raw events in, validated events and live snapshots
-//! of the conversation out.
+//! run to a user interface: raw events in, validated events and snapshots of the conversation out.
 //!
 //! ```text
 //! raw events ─▶ compat ─▶ (your middleware) ─▶ enforce ─▶ expand ─▶ verify ─▶ assemble ─▶ updates
 //!               B rules                        E rules    C rules   R S O     A rules
 //! ```
 //!
-//! All of it is one call, [`EventStreamExt::updates`]; each stage is a method of its own; and each
-//! is a plain state machine without async in [`machine`]. The rules are those of AG-UI 1.0, and
-//! every error and warning cites its [`Rule`].
+//! [`EventStreamExt::updates`] is all of it in one call. Each stage also has a method of its own, and
+//! is a state machine without async in [`machine`]. The rules are those of AG-UI 1.0; every error and
+//! warning cites its [`Rule`].
 //!
 //! ```
 //! # #[cfg(feature = "stream")] {
@@ -39,7 +38,7 @@
 //! ```
 //!
 //! # Where to look
-//! - [`EventStreamExt`]: the combinators, and what holds for all of them.
+//! - [`EventStreamExt`]: the combinators, and the guarantees of all of them.
 //! - [`Snapshot`], [`Update`] and their module [`snapshot`]: the conversation, its runs, and what changed.
 //! - [`event`] and [`message`]: the wire types.
 //! - [`Error`], [`Warning`], [`Rule`]: what can be wrong, and how it is said.
@@ -61,14 +60,58 @@
 //! - `record` (default): runs written to a file while they stream, and replayed in their own time;
 //!   brings `sse` and `json-lines`.
 //! - `schemars`: schemas of tools derived from the types of their arguments.
-//! - `full`: all of them.
+//! - `wasm-js`: random ids in a browser, see below.
+//! - `full`: all of them but `wasm-js`.
+//!
+//! # Browsers
+//! The core, `stream`, `sse`, `json-lines` and `protobuf` compile for `wasm32-unknown-unknown`, with the
+//! feature `wasm-js`. The clients do not, for they need timers and sockets that are not there: the browser's own
+//! `fetch` brings the bytes. No combinator asks its source to be `Send`, so that the body of a response, as
+//! `wasm-streams` gives it, takes one call:
+//!
+//! ```
+//! # #[cfg(all(feature = "stream", feature = "sse"))] {
+//! use ag_ui_stream::{ByteStreamExt, Error, EventStreamExt};
+//! use futures::{Stream, TryStreamExt};
+//!
+//! // In a browser: `B` is a `Uint8Array` copied to a `Vec<u8>`, and `E` a `JsValue`.
+//! async fn show<B: AsRef<[u8]>, E>(body: impl Stream<Item = Result<B, E>>) -> Result<String, Error<E>> {
+//!     let mut updates = Box::pin(body.sse().updates());
+//!     let mut last = String::new();
+//!     while let Some(update) = updates.try_next().await? {
+//!         if let Some(text) = update.message().and_then(|message| message.text()) {
+//!             last = text.to_string(); // here the page is drawn
+//!         }
+//!     }
+//!     Ok(last)
+//! }
+//! # use futures::stream;
+//! # let body = concat!(
+//! #     "data: {\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n\n",
+//! #     "data: {\"type\":\"TEXT_MESSAGE_CHUNK\",\"messageId\":\"m\",\"delta\":\"Hello\"}\n\n",
+//! #     "data: {\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"}\n\n",
+//! # );
+//! # // Not `Send`, as what comes from JavaScript.
+//! # let body = stream::iter([Ok::<_, std::rc::Rc<str>>(body)]);
+//! # assert_eq!(futures::executor::block_on(show(body)).unwrap(), "Hello");
+//! # }
+//! ```
+//!
+//! What waits for a while needs the timers of a tokio runtime, which are not there
+//! either: `keep_alive`, and the feature `record`.
 //!
 //! # Versions
-//! The minimum Rust version is 1.85; raising it is a minor change. So is to take up what a later
-//! version of AG-UI adds: the wire types are `non_exhaustive`, structs are made by their `new` and
-//! changed field by field, and a `match` on an event has an arm for those to come.
+//! The minimum Rust version is 1.85; raising it is a minor change. So is support for a later version
+//! of AG-UI: the wire types are `non_exhaustive`, so a struct is made by its `new` and changed field by
+//! field, and a `match` on an event needs a wildcard arm.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(all(target_arch = "wasm32", target_os = "unknown", any(feature = "reqwest", feature = "websocket")))]
+compile_error!(
+    "the clients of ag-ui-stream need timers and sockets that `wasm32-unknown-unknown` has not: turn the features \
+     `reqwest` and `websocket` off, and read the body of a `fetch` with `.sse()` (see the documentation: Browsers)"
+);
 
 #[macro_use]
 mod schema;
@@ -114,8 +157,7 @@ mod source_error;
 mod version;
 mod warning;
 
-/// The input of a run: what it holds, how answers to interrupts are put together, and how it is made
-/// ready for an older peer.
+/// The input of a run: its types, the answers to interrupts, and the form that an older peer accepts.
 pub mod input {
     pub use crate::outgoing::Outgoing;
     pub use crate::resume::{Resume, ResumeError};

@@ -1,4 +1,4 @@
-//! Logging, or nothing where the feature `tracing` is off: the call sites are the same.
+//! Logging through `tracing`; without that feature the same functions do nothing.
 
 use crate::rule::Rule;
 

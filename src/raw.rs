@@ -1,4 +1,4 @@
-//! The raw events that enforcement accepts.
+//! Raw events, in all forms that the first stages accept.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::options::Options;
 use crate::warning::Warning;
 
-/// A raw event, owned: what middleware between the compatibility boundary and enforcement sees.
+/// An owned raw event, as middleware between the compatibility boundary and enforcement sees it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Raw {
@@ -31,8 +31,8 @@ pub enum Raw {
 
 #[cfg(feature = "stream")]
 impl Raw {
-    /// `true` for an event that ends a run, `false` for one that begins one: judged by the type alone,
-    /// which most producers write first, so that a delta is not read for it.
+    /// `true` for an event that ends a run, `false` for one that begins one. Only the type counts, which
+    /// most producers write first, so a delta is not read for it.
     pub(crate) fn bounds_a_run(&self) -> Option<bool> {
         match self {
             Raw::Text(text) => text_bounds_a_run(text),
@@ -49,7 +49,7 @@ fn text_bounds_a_run(text: &str) -> Option<bool> {
     if !may_bound_a_run(text.as_bytes()) {
         return None;
     }
-    // As deep as may be: how deep an event is allowed to be is for enforcement to say.
+    // As deep as possible: enforcement checks the depth.
     let Ok(Node::Object(members)) = Node::parse(text, Limits::CEILING_DEPTH) else { return None };
     match members.iter().find(|(name, _)| name.as_str() == "type")? {
         (_, Node::String(name)) => type_bounds_a_run(name.as_str()),
@@ -57,7 +57,7 @@ fn text_bounds_a_run(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether the text has to be read to know; `false` where it begins with another type.
+/// Whether the text has to be read to know; `false` if it begins with another type.
 #[cfg(feature = "stream")]
 fn may_bound_a_run(text: &[u8]) -> bool {
     const BOUNDS: &[u8] = b"RUN_";
@@ -106,7 +106,7 @@ raw_from! {
     &Event, event => Raw::Event(event.clone());
 }
 
-/// What the compatibility boundary gives: raw events in their place, and warnings.
+/// The output of the compatibility boundary: a raw event with its place, or a warning.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RawItem {
@@ -154,7 +154,7 @@ impl RawItem {
     }
 }
 
-/// A raw event as a stage looks at it.
+/// A raw event as a stage sees it.
 #[derive(Debug)]
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
@@ -167,7 +167,7 @@ pub enum Body<'a> {
     Value(&'a Value),
     /// A typed event.
     Event(Event),
-    /// A warning on its way through.
+    /// A warning that passes through.
     Warning(Warning),
     /// What the source says of itself.
     Options(Box<Options>),
@@ -187,13 +187,13 @@ impl Body<'_> {
 /// What a raw event can be: JSON text or its bytes in any of the usual types, a [`Value`], a typed [`Event`],
 /// or an [`Item`] or a [`RawItem`] that has been through a stage. The trait is sealed.
 ///
-/// Text and bytes are read where they are; nothing is copied but what the event keeps.
+/// Text and bytes are read in place; only what the event keeps is copied.
 pub trait RawEvent: sealed::Sealed {
-    /// Shows the event, with its index where it already has one.
+    /// Shows the event, with its index if it has one.
     #[doc(hidden)]
     fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T;
 
-    /// Gives the event away; what is owned already is moved, not copied.
+    /// Converts the event into an owned one; owned data is moved, not copied.
     #[doc(hidden)]
     fn own(self) -> Owned;
 }
@@ -203,9 +203,9 @@ pub trait RawEvent: sealed::Sealed {
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "only a sealed trait speaks of it")]
 pub enum Owned {
-    /// An event, with its index where it already has one.
+    /// An event, with its index if it has one.
     Event(Raw, Option<u64>),
-    /// A warning on its way through.
+    /// A warning that passes through.
     Warning(Warning),
     /// What the source says of itself.
     Options(Box<Options>),
@@ -217,18 +217,18 @@ pub enum Owned {
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
 pub trait Unplaced: RawEvent {
-    /// Shows what it holds, which a recording writes.
+    /// Its content, for a recording.
     #[doc(hidden)]
     fn content(&self) -> RawContent<'_>;
 }
 
-/// What a raw event holds.
+/// The content of a raw event.
 #[cfg(feature = "stream")]
 #[derive(Debug)]
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
 pub enum RawContent<'a> {
-    /// JSON text, whose encoding may be still to be checked.
+    /// JSON text, perhaps with its encoding still to be checked.
     Text(&'a [u8]),
     /// A JSON value.
     Value(&'a Value),

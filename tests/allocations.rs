@@ -1,4 +1,4 @@
-//! What an event costs in allocations and in memory that stays, counted.
+//! Counts the allocations of an event, and the memory that it keeps.
 //!
 //! The allocator counts for the whole process, so everything is in one test.
 
@@ -75,7 +75,7 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
         assert!(count <= events.len() + growing, "{count} allocations for {} long deltas", events.len());
         assert!(count >= events.len(), "a long delta is not kept without one");
 
-        // A short one: none, whatever the number of items that take turns.
+        // A short delta: no allocation, however many items take turns.
         let mut pipeline = streaming(&ids);
         let events = contents(&ids, 6400, "token");
         let count = allocations(&mut pipeline, &events);
@@ -97,7 +97,7 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
     #[cfg(all(feature = "sse", feature = "json-lines", feature = "protobuf"))]
     decoding_is_on_demand();
 
-    // What a run knew of its steps is gone with it.
+    // The tables of a run's steps are freed with the run.
     let mut pipeline = Pipeline::new();
     feed(&mut pipeline, [&RUN_STARTED.to_owned()]);
     let steps: Vec<String> = (0..20_000)
@@ -186,7 +186,7 @@ fn bytes_with_all_held(pipeline: &mut Pipeline, events: &[String]) -> usize {
     region.change().bytes_allocated / events.len()
 }
 
-/// A patch costs its path and metadata its keys, however large the document is and whoever holds it;
+/// A patch costs its path and metadata its keys, however large the document is and whether clones are held;
 /// and no patch makes more of it than is allowed.
 fn documents_cost_what_changes() {
     let rows: Vec<String> =
@@ -266,7 +266,7 @@ fn decoding_is_on_demand() {
     for (name, format, piece) in [
         ("sse", Format::Sse, b"data:1\n\n".repeat(COUNT)),
         ("json lines", Format::JsonLines, b"1\n".repeat(COUNT)),
-        // Of a type that is not known here: each gives a warning.
+        // Of an unknown type: each gives a warning.
         ("protobuf", Format::Protobuf, step.repeat(COUNT)),
     ] {
         let mut decoder = Decoder::new(format);

@@ -1,4 +1,4 @@
-//! What is `Send`, `Sync`, `Unpin` and `Debug`, and where that depends on the source.
+//! Which types are `Send`, `Sync`, `Unpin` and `Debug`, and for which that depends on the source.
 
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -31,7 +31,7 @@ macro_rules! is {
     };
 }
 
-/// Asserts that a type has none of these: with any of them, `Which` would be ambiguous.
+/// Asserts that a type implements none of these: with any of them, `Which` would be ambiguous.
 macro_rules! is_not {
     ($($type:ty: $($bound:path),+;)*) => {
         const _: () = {

@@ -1,5 +1,6 @@
-//! HTTP against the references: npm `@ag-ui/client` and PyPI `ag-ui-protocol` read what is served here,
-//! and what npm `@ag-ui/encoder` and PyPI `ag-ui-protocol` serve is read here, all 1.0.0.
+//! HTTP with the reference implementations: npm `@ag-ui/client` and PyPI `ag-ui-protocol` read events that
+//! this crate serves, and this crate reads events of npm `@ag-ui/encoder` and PyPI `ag-ui-protocol`, all
+//! 1.0.0.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -214,7 +215,7 @@ async fn t4_python_accepts_the_input_that_is_sent_here() {
     }
 }
 
-/// What a server from before AG-UI 1.0 says: thoughts have no ids, and there is no `protocolVersion`.
+/// The events of a server from before AG-UI 1.0: thinking has no ids, and there is no `protocolVersion`.
 fn old_events() -> Vec<Value> {
     let mut events = events();
     events.retain(|event| !event["type"].as_str().unwrap().starts_with("REASONING"));
@@ -253,7 +254,7 @@ async fn r11_b1_an_old_python_server_is_sent_what_it_accepts_and_understood() {
         let sent = Outgoing::new().max_protocol_version(ProtocolVersion::LAST_WITHOUT_PARTS);
         let sent = sent.prepare(asked.clone()).unwrap().0;
         let read = reqwest::get(&url).await.unwrap().bytes().await.unwrap();
-        // It writes what is absent as null.
+        // It writes absent fields as null.
         let read = without_nulls(serde_json::from_slice(&read).unwrap());
         assert_eq!(read, without_nulls(json!(sent)));
 

@@ -1,5 +1,4 @@
-//! Protobuf against npm `@ag-ui/proto` 1.0.0: what it writes is read here, what is written here is
-//! read there, byte for byte, for all event types.
+//! Protobuf with npm `@ag-ui/proto` 1.0.0: each side reads the bytes of the other, for all event types.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -210,7 +209,7 @@ fn t2_a_damaged_frame_is_never_read_as_anything_that_the_reference_does_not_read
             },
             Err(Error::Malformed(_)) if theirs.is_some() => refused += 1,
             // It reads strings that are not UTF-8, fields of a wrong wire type, numbers of 65 bits,
-            // and stops within an open value at a tag that there cannot be.
+            // and stops within an open value at an invalid tag.
             Err(Error::Malformed(_)) => refused_here += 1,
             Err(other) => panic!("{other}"),
         }

@@ -39,7 +39,7 @@ pub(crate) fn floor(body: &[u8]) -> usize {
     let mut rest = body;
     while let Some(end) = memchr::memchr(b'\n', rest) {
         let (line, tail) = rest.split_at(end);
-        rest = &tail[1..];
+        rest = tail.get(1..).unwrap_or_default();
         let line = line.strip_prefix(b"data: ").unwrap_or(line);
         if !line.is_empty() {
             floor::event(serde_json::from_slice(line), || serde_json::from_slice(line), &mut text);

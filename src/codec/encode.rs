@@ -1,4 +1,4 @@
-//! The way back out.
+//! `Encoder`: writes events as bytes of a format.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,9 @@ use crate::machine::{Push, queued_machine};
 
 /// Writes events as bytes.
 ///
-/// In: items or events, best after verification: what goes out is then what the protocol allows,
-/// chunks expanded. Out, for each event: one piece, as [`Format::encode`] has it. Warnings are not
-/// written; they have been logged.
+/// In: items or events, best verified ones, so that the output is legal and without chunks. Out, for
+/// each event: one piece of bytes by [`Format::encode`]. Warnings are not written; they have been
+/// logged.
 ///
 /// # Errors
 /// Those of [`Format::encode`].
@@ -51,7 +51,7 @@ impl Encoder {
         self.format
     }
 
-    /// How many events came so far.
+    /// The number of events so far.
     #[must_use]
     pub fn event_count(&self) -> u64 {
         self.events

@@ -1,4 +1,4 @@
-//! Pieces of bytes on their way through a decoder, read no further than one item at a time.
+//! `Framing` and `Feed`: the common part of the decoders, which reads pieces of bytes one item at a time.
 
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ pub(crate) trait Framing {
     /// of a frame that is not whole kept.
     fn next(&mut self, rest: &mut Bytes) -> Result<Option<Self::Item>, Error>;
 
-    /// What the end of the stream makes whole. To be called until `None`, once everything is used up.
+    /// The items that the end of the stream completes. To be called until `None`, once all input is read.
     fn end(&mut self) -> Result<Option<Self::Item>, Error>;
 }
 
@@ -65,7 +65,7 @@ impl Frame<'_> {
     }
 }
 
-/// How many frames came so far: the index of the next one.
+/// The number of frames so far: the index of the next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count(pub(crate) u64);
 
@@ -87,7 +87,7 @@ impl Count {
         RawItem::Warning(Warning::new(rule, self.0, event_type, path, message))
     }
 
-    /// A frame that is left out, with a warning that says so.
+    /// Skips a frame, with a warning.
     #[cfg(any(feature = "sse", feature = "protobuf"))]
     pub(super) fn skipped(&mut self, rule: Rule, message: impl Into<String>) -> RawItem {
         let warning = self.warning(rule, "", String::new(), message.into());
@@ -152,7 +152,7 @@ impl<F: Framing> Feed<F> {
         Ok(())
     }
 
-    /// What is given before the rest of the piece.
+    /// Gives an item before the rest of the piece.
     #[cfg(feature = "websocket")]
     pub(super) fn give(&mut self, item: F::Item) {
         self.ready.push_back(item);
@@ -196,7 +196,7 @@ impl<F: Framing> Feed<F> {
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        // What was not popped before has to be read now.
+        // Items that were not popped before have to be read now.
         while let Some(item) = self.read() {
             self.ready.push_back(item);
         }

@@ -1,4 +1,4 @@
-//! The formats by name.
+//! `Format`: the formats by name, their media types, and the encoding of an event.
 
 use crate::error::Error;
 use crate::event::Event;
@@ -126,15 +126,14 @@ impl Format {
     /// An event as bytes, framed: an SSE event with its blank line, a line with its LF, a frame
     /// with its length.
     ///
-    /// JSON is written in one line, absent fields left out, whatever the event's strings hold.
-    /// Protobuf is wire-compatible with npm `@ag-ui/proto` 1.0.0, and has no room for everything
-    /// that JSON has: further members of a patch operation are left out, an empty list that may be
-    /// absent becomes absent and an absent list of a run's input empty, and numbers in open values
-    /// become doubles.
+    /// JSON is written in one line, without absent fields, whatever the event's strings hold.
+    /// Protobuf is wire-compatible with npm `@ag-ui/proto` 1.0.0, and cannot express everything: other
+    /// members of a patch operation are left out, an empty list that may be absent becomes absent, an
+    /// absent list of a run's input becomes empty, and numbers in open values become doubles.
     ///
     /// # Errors
-    /// [`Error::Malformed`] (rule E9) for an event that JSON cannot hold, which one that was
-    /// enforced never is; [`Error::LimitExceeded`] for a protobuf frame of more than 4 GiB.
+    /// [`Error::Malformed`] (rule E9) for an event that JSON cannot hold, never for an enforced one;
+    /// [`Error::LimitExceeded`] for a protobuf frame of more than 4 GiB.
     ///
     /// # Cost
     /// JSON: one pass over the event, into memory of its own. Protobuf: two copies of the event on
@@ -153,8 +152,8 @@ impl Format {
         super::encode::encode(self, event, 0)
     }
 
-    /// Bytes between two events that mean nothing, to keep a connection open; `None` where the
-    /// format has none.
+    /// Bytes without meaning between two events, to keep a connection open; `None` if the format has
+    /// none.
     #[must_use]
     pub const fn keep_alive(self) -> Option<&'static [u8]> {
         match self {

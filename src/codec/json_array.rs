@@ -1,4 +1,4 @@
-//! Events as the elements of a JSON array, or as JSON values one after the other.
+//! Finds events that are the elements of a JSON array, or JSON values one after the other.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,7 @@ use crate::error::{Error, Malformed};
 use crate::raw::RawItem;
 use crate::rule::Rule;
 
-/// Finds the elements of one JSON array, or values in a row, cut anywhere. What they say is not looked
-/// into.
+/// Finds the elements of one JSON array, or values in a row, cut anywhere. Their content is not judged.
 #[derive(Debug)]
 pub(crate) struct ArrayFraming {
     max: usize,
@@ -36,7 +35,7 @@ enum At {
     Next,
     /// Within an array, an object or a string.
     Element,
-    /// Within a number or a word, which what follows ends.
+    /// Within a number or a literal, which ends with the next byte that is not part of it.
     Word,
     /// After an element.
     After,
@@ -116,7 +115,7 @@ impl ArrayFraming {
         Ok(None)
     }
 
-    /// Steps over a byte of the element; whether it is the last.
+    /// Steps over a byte of the element, and says whether it is the last.
     fn is_last(&mut self, byte: u8) -> bool {
         if self.in_string {
             match byte {

@@ -1,4 +1,4 @@
-//! JSON Lines: <https://jsonlines.org>.
+//! The decoder of JSON Lines: <https://jsonlines.org>.
 
 use std::borrow::Cow;
 
@@ -22,15 +22,15 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 ///
 /// - Lines end with LF or CR LF; a leading byte order mark is ignored.
 /// - Blank lines are skipped, and white space before a value; neither takes memory.
-/// - The line is not looked into: what is no event is for enforcement to reject (rule E9).
+/// - The line is not judged: enforcement rejects invalid events (rule E9).
 ///
 /// # Ending
-/// The last line may lack its line end where it is one whole JSON value. Anything less is
+/// The last line may lack its line end if it is one complete JSON value. Anything less is
 /// [`Error::Truncated`] (rule T1a).
 ///
 /// # Errors
 /// [`Error::LimitExceeded`] for a line longer than [`Limits::max_event_bytes`], before the memory
-/// is taken, after what came before it.
+/// is taken, after all earlier events.
 ///
 /// # Cost
 /// Each byte is looked at once, whatever the pieces. A line that one piece holds whole shares its memory, and is
@@ -163,7 +163,7 @@ impl JsonLinesFraming {
 
     fn check_len(&self, text: &[u8]) -> Result<(), Error> {
         let beyond = (self.line.len() + text.len()).saturating_sub(self.max);
-        // A CR may yet turn out to be part of the line end.
+        // A CR may be part of the line end.
         if beyond > usize::from(text.ends_with(b"\r")) { Err(self.count.too_long(self.max)) } else { Ok(()) }
     }
 
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_beyond_the_limit_is_an_error_behind_what_came_before_it() {
+    fn a_line_beyond_the_limit_is_an_error_after_the_lines_before_it() {
         let decoder = || JsonLinesDecoder::new().with_limits(Limits { max_event_bytes: 4, ..Limits::default() });
         for pieces in
             [&[&b"1234\r\n12345\n"[..]][..], &[b"1234\r", b"\n12345"], &[b"1", b"234", b"\n", b"1234\r", b"\r"]]

@@ -1,4 +1,4 @@
-//! Events in messages, as WebSocket has them: the text of one, or protobuf.
+//! Reads events from the messages of a WebSocket: the text of one event, or protobuf.
 
 #[cfg(feature = "protobuf")]
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use crate::machine::{Machine, Push};
 use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
 
-/// What one message holds.
+/// The content of a message.
 #[derive(Debug)]
 pub(crate) enum Message<T, B> {
     /// An event as JSON.
@@ -25,7 +25,7 @@ pub(crate) enum Message<T, B> {
     Binary(B),
     /// Text that is not UTF-8.
     NotUtf8,
-    /// One that is longer than this.
+    /// A message longer than this bound.
     TooLong(usize),
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct MessageDecoder {
     ended: bool,
 }
 
-/// What is read of the messages: the events of a binary one as they are asked for.
+/// Reads the messages; the events of a binary one as they are asked for.
 #[derive(Debug, Default)]
 struct MessageFraming {
     limits: Limits,
@@ -47,13 +47,13 @@ struct MessageFraming {
     ready: VecDeque<RawItem>,
 }
 
-/// Where in a binary message.
+/// The position in a binary message.
 #[cfg(feature = "protobuf")]
 #[derive(Clone, Copy, Debug, Default)]
 enum At {
     /// None of it was read; it may be empty.
     Start,
-    /// It is frames, or one event without a length.
+    /// Within frames, or within one event without a length.
     Within { is_framed: bool },
     #[default]
     End,
@@ -94,7 +94,7 @@ impl MessageDecoder {
         Self { feed: Feed::new(MessageFraming { limits, ..MessageFraming::default() }), ended: false }
     }
 
-    /// How long a message may be: one event with a length before it.
+    /// The longest message: one event with its length.
     pub(crate) fn max_message_bytes(limits: &Limits) -> usize {
         limits.max_event_bytes.saturating_add(4)
     }
@@ -118,7 +118,7 @@ impl MessageDecoder {
                 (framing.at = At::Start);
                 self.feed.push(bytes)
             }
-            // As enforcement says it of bytes.
+            // The same error as that of enforcement for bytes.
             Message::NotUtf8 => Err(Malformed::new(Rule::E9, framing.count.0, "UTF-8", "invalid bytes").into()),
             Message::TooLong(other) => Err(framing.count.too_long(max.min(other))),
         }

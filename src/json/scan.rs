@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::string::{Lone, Str};
 
-/// Why a text is no JSON, and where.
+/// Why a text is not JSON, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) offset: usize,
@@ -92,7 +92,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn slice(&self, from: usize, to: usize) -> &'a str {
-        // Both ends lie beside ASCII bytes, so the slice always exists.
+        // Both ends are next to ASCII bytes, so the slice always exists.
         self.text.get(from..to).unwrap_or_default()
     }
 
@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
         self.text.get(start..start + len)
     }
 
-    /// A key without escapes and its colon, up to the value; `None` where there is another thing.
+    /// A key without escapes and its colon, up to the value; `None` for anything else.
     pub(crate) fn plain_key(&mut self) -> Option<&'a str> {
         let key = self.plain_string()?;
         if !self.take(b':') {
@@ -182,7 +182,7 @@ impl<'a> Scanner<'a> {
     /// Steps over these bytes, if they are next.
     #[inline]
     pub(crate) fn take_all<const N: usize>(&mut self, bytes: &[u8; N]) -> bool {
-        // Of a length known beforehand: a comparison or two, no loop.
+        // The length is a constant, so this is a comparison or two and no loop.
         let found = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>()) == Some(bytes);
         if found {
             self.at += N;
@@ -200,7 +200,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// A string; the scanner stands on its opening quote.
+    /// A string; the scanner is at its opening quote.
     pub(crate) fn string(&mut self) -> Result<Str<'a>, SyntaxError> {
         self.advance();
         let start = self.at;

@@ -1,4 +1,4 @@
-//! From the bytes of a recording to events.
+//! `RecordingDecoder`: finds the events in a recording of any form.
 
 use core::time::Duration;
 
@@ -19,8 +19,8 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Finds the events in a recording of any form, and says on which line each begins and when it came.
 ///
-/// In: bytes, cut anywhere. Out, in order: [`Recorded`], one for each event. The form is told by the
-/// first line that is not blank:
+/// In: bytes, cut anywhere. Out, in order: [`Recorded`], one for each event. The first line that is not
+/// blank decides the form:
 ///
 /// | it begins with | form |
 /// |---|---|
@@ -30,20 +30,19 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// | `data`, `event`, `id`, `retry` or `:` | server-sent events, and the comments of a recording |
 /// | `HTTP/` | the head of a response, as `curl -i` writes it: it is skipped |
 ///
-/// A leading byte order mark is ignored. What an event says is not looked into: what is no event is
-/// for enforcement to reject (rule E9).
+/// A leading byte order mark is ignored. The content of an event is not judged: enforcement rejects
+/// invalid ones (rule E9).
 ///
 /// # Ending
-/// The last event may lack its line end where it is whole. Anything less is [`Error::Truncated`].
+/// The last event may lack its line end if it is complete. Anything less is [`Error::Truncated`].
 ///
 /// # Errors
-/// - [`Error::Malformed`] (E9) where the bytes are none of these forms, or not the array that they
-///   began as.
+/// - [`Error::Malformed`] (E9) for bytes in none of these forms, and for an invalid array.
 /// - [`Error::LimitExceeded`] for an event longer than [`Limits::max_event_bytes`], before the memory
 ///   is taken.
 ///
-/// What came before it is popped before [`fault`](RecordingDecoder::fault) tells of it. An error that was
-/// recorded is the last output.
+/// All events before an error are popped before [`fault`](RecordingDecoder::fault) gives it. A recorded
+/// error is the last output.
 ///
 /// # Cost
 /// Each byte is looked at twice, once for its line and once by the decoder of the form, whatever the
@@ -80,16 +79,16 @@ impl RecordingDecoder {
         self
     }
 
-    /// The same for server-sent events that are read as
-    /// [`SseDecoder::with_repairs`](crate::codec::SseDecoder::with_repairs) says: a frame that it skips is a warning, in its place. To be called
-    /// before the first byte.
+    /// The same, with the repairs of [`SseDecoder::with_repairs`](crate::codec::SseDecoder::with_repairs)
+    /// for server-sent events: a skipped frame gives a warning in its place. Call it before the first
+    /// push.
     #[must_use]
     pub fn with_repairs(mut self, repairs: impl Into<Repairs>) -> Self {
         self.feed.framing.repairs = repairs.into();
         self
     }
 
-    /// The line that it has come to, counted from 1: where the error is, if there is one.
+    /// The current line, counted from 1: that of the error, if there is one.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.feed.framing.line
@@ -104,21 +103,21 @@ impl RecordingDecoder {
         self.feed.push(piece)
     }
 
-    /// The next event. `None` where the piece is used up, or where there is a [`fault`](Self::fault).
+    /// The next event. `None` if the piece is used up, or if there is a [`fault`](Self::fault).
     pub fn pop(&mut self) -> Option<Recorded> {
         self.feed.pop()
     }
 
-    /// The fault that `pop` came upon, if it has. Who does not ask is told by the next `push` or `finish`.
+    /// The fault that `pop` found, if any. If it is not asked for, the next `push` or `finish` gives it.
     pub fn fault(&mut self) -> Option<Error> {
         self.feed.fault()
     }
 
-    /// Says that the recording has ended.
+    /// Ends the recording.
     ///
     /// # Errors
-    /// Those of `push`; [`Error::Truncated`] where the recording ended within an event;
-    /// [`Error::Malformed`] where what came is too short to be one.
+    /// Those of `push`; [`Error::Truncated`] if the recording ended within an event;
+    /// [`Error::Malformed`] if it is too short to have a form.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.feed.finish()
     }
@@ -134,12 +133,12 @@ struct RecordingFraming {
     head: Bytes,
     /// The line that the next byte is on, from 1.
     line: u64,
-    /// At the start of the bytes, where a byte order mark may stand.
+    /// At the start of the bytes, where a byte order mark may come.
     is_start: bool,
     /// Where the server-sent event in progress began.
     began: Option<u64>,
     after_cr: bool,
-    /// After an end that was recorded as a failure.
+    /// After the comment of a source that failed or was cut off.
     is_over: bool,
 }
 
@@ -209,7 +208,7 @@ impl Framing for RecordingFraming {
 }
 
 impl RecordingFraming {
-    /// The next event of the line that told the form.
+    /// The next event of the line that decided the form.
     fn read_head(&mut self) -> Result<Option<Recorded>, Error> {
         if self.head.is_empty() {
             return Ok(None);
@@ -298,14 +297,14 @@ impl RecordingFraming {
     /// An event that ends on this line.
     fn recorded(&mut self, item: RawItem, at: Option<Duration>) -> Recorded {
         let line = match (&self.form, &item) {
-            // What it has of line ends is its own.
+            // It may hold line ends of its own.
             (Form::Values(_), RawItem::Event { raw: Raw::Bytes(text), .. }) => self.line.saturating_sub(lines_in(text)),
             _ => self.began.take().unwrap_or(self.line),
         };
         Recorded { at, line, item: Ok(item) }
     }
 
-    /// Tells the form where enough of the first line is there.
+    /// Decides the form if enough of the first line is there.
     fn tell_form(&mut self, ends: bool) -> Result<(), Error> {
         let Form::Unknown(head) = &mut self.form else { return Ok(()) };
         let after_bom = head.strip_prefix(BOM).filter(|_| self.is_start).unwrap_or(head);
@@ -389,19 +388,18 @@ struct Capture {
     events: SseFraming,
     /// The most that is kept of a comment.
     max: usize,
-    /// The header was there.
+    /// Whether the header came.
     is_recording: bool,
     at_line_start: bool,
     in_comment: bool,
     comment: Vec<u8>,
-    /// When the recording began, since the first of those that stand one after the other, and the
-    /// latest time that was told.
+    /// When this recording began, since the first of several in a row, and the latest time in it.
     began: Duration,
     latest: Duration,
-    /// What the comments say of the next event.
+    /// What the comments say about the next event.
     at: Option<Duration>,
     line_ends: Vec<u8>,
-    /// The end that a comment has told of, where the source did not end in good order.
+    /// The end that a comment told of, if the source failed or was cut off.
     end: Option<(Duration, Error<RecordedError>)>,
 }
 
@@ -441,7 +439,7 @@ impl Capture {
         Ok(item.map(|item| self.event(item)))
     }
 
-    /// The event that is whole, its line ends and its time as the comments before it say.
+    /// The complete event, with its line ends and time from the comments before it.
     fn event(&mut self, mut item: RawItem) -> (RawItem, Option<Duration>) {
         if let RawItem::Event { raw: Raw::Bytes(data), .. } = &mut item {
             if let Some(restored) = restore(data, &self.line_ends) {
@@ -452,7 +450,7 @@ impl Capture {
         (item, self.at.take())
     }
 
-    /// Reads a comment; gives the end that it tells of, unless that end is in good order.
+    /// Reads a comment; gives the end that it tells of if the source failed or was cut off.
     fn read_comment(&mut self, comment: &[u8]) -> Option<(Duration, Error<RecordedError>)> {
         let text = core::str::from_utf8(comment).ok()?.strip_prefix(": ")?;
         if text == HEADER {
@@ -511,7 +509,7 @@ mod tests {
 
     type Read = (Vec<Recorded>, Option<Error>);
 
-    /// What is ready; the lines are tested on their own.
+    /// The outputs that are ready, without their lines.
     fn without_lines(decoder: &mut RecordingDecoder) -> Vec<Recorded> {
         std::iter::from_fn(|| decoder.pop()).map(|recorded| Recorded { line: 0, ..recorded }).collect()
     }
@@ -571,7 +569,7 @@ mod tests {
         let recording = format!(": ag-ui-recording 1\n\n{body}");
         let failed = Error::Source(RecordedError { message: "x".to_owned() });
         let wanted = vec![event(5 * MS, "{\r}", 0), Recorded { at: Some(9 * MS), line: 0, item: Err(failed) }];
-        // What comes after the failure is not for anybody, in whatever piece.
+        // Nothing after the failure is given, in whatever piece it comes.
         for size in [1, 5, recording.len()] {
             assert_eq!(read(recording.as_bytes().chunks(size)), (wanted.clone(), None));
         }

@@ -1,4 +1,4 @@
-//! Length-prefixed protobuf: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-protobuf>.
+//! The decoder and encoder of length-prefixed protobuf: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-protobuf>.
 
 use std::collections::VecDeque;
 
@@ -17,17 +17,17 @@ mod open;
 mod schema;
 mod wire;
 
-/// How many bytes say how long a frame is.
+/// The bytes of the length of a frame.
 const PREFIX: usize = 4;
 
-/// Why a frame is no event.
+/// Why a frame is rejected.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
-    /// It cannot be read; what is there instead.
+    /// It cannot be read; this was found.
     Broken(String),
     /// An open value in it is nested too deep.
     TooDeep,
-    /// It is longer as JSON than an event may be.
+    /// As JSON it would be longer than an event may be.
     TooLong,
 }
 
@@ -43,21 +43,21 @@ enum Fault {
 ///
 /// - A frame is a length of four bytes, the highest first, and one `Event` message.
 /// - Unknown fields are ignored; fields that occur twice are merged; an absent field is absent.
-/// - A required string that is absent is empty, which is what protobuf has for the empty string.
-/// - Unknown roles, outcomes and patch operations are passed on for enforcement to judge.
-/// - Numbers in open values are doubles; whole ones become integers, and NaN and the infinities, which
-///   JSON has no words for, null with a warning (rules E10 and P4).
+/// - An absent required string is the empty string: protobuf does not distinguish them.
+/// - Unknown roles, outcomes and patch operations are passed on to enforcement.
+/// - Numbers in open values are doubles; whole ones become integers. NaN and the infinities, which JSON
+///   cannot express, become null with a warning (rules E10 and P4).
 ///
 /// # Ending
 /// An end within a frame is [`Error::Truncated`].
 ///
 /// # Errors
-/// [`Error::Malformed`] (rule T2) for a frame that cannot be read: no protobuf, strings that are
+/// [`Error::Malformed`] (rule T2) for a frame that cannot be read: invalid protobuf, strings that are
 /// not UTF-8, no event or two in one envelope, a base that is missing or names another type, a
 /// union with two members. [`Error::LimitExceeded`] for a frame longer than
 /// [`Limits::max_event_bytes`], before the memory is taken; for one that would be longer than that
-/// as JSON; for open values nested deeper than [`Limits::max_depth`]. What came before it
-/// is popped before [`fault`](ProtobufDecoder::fault) tells of it.
+/// as JSON; for open values nested deeper than [`Limits::max_depth`]. All events before the error are
+/// popped before [`fault`](ProtobufDecoder::fault) gives it.
 ///
 /// # Cost
 /// An event of strings: one pass over the bytes, and one copy. Others: two passes, one that finds out what is
@@ -105,10 +105,10 @@ impl ProtobufDecoder {
 #[derive(Debug, Default)]
 pub(super) struct ProtobufFraming {
     limits: Limits,
-    /// The beginning of a frame, its length included, that did not come in one piece.
+    /// The beginning of a frame, with its length, that did not come in one piece.
     frame: Vec<u8>,
     pub(super) count: Count,
-    /// What one frame gave.
+    /// The outputs of one frame.
     ready: VecDeque<RawItem>,
 }
 
@@ -134,7 +134,7 @@ impl ProtobufFraming {
         &self.frame
     }
 
-    /// Reads one frame, or more of it.
+    /// Reads one frame, or a part of it.
     fn take(&mut self, rest: &mut &[u8]) -> Result<(), Error> {
         if self.frame.is_empty() {
             if let Some((prefix, tail)) = rest.split_first_chunk::<PREFIX>() {
@@ -172,8 +172,8 @@ impl ProtobufFraming {
 
 /// Whether a WebSocket message is frames, and not one event without a length.
 ///
-/// A frame's length begins with zero below 16 MiB, and no protobuf message ever does; beyond that,
-/// a length is told by being that of the rest.
+/// The length of a frame below 16 MiB begins with a zero byte, and no protobuf message does. A larger
+/// length is recognized if it is that of the rest.
 #[cfg(feature = "websocket")]
 pub(super) fn is_framed(message: &[u8]) -> bool {
     message.first() == Some(&0)
@@ -191,7 +191,7 @@ pub(super) fn read_in_message(
 ) -> Result<(), Error> {
     let max = limits.max_event_bytes;
     let (len, tail) = if is_framed {
-        // What a message lacks comes in no other.
+        // The rest of a frame does not come in another message.
         let cut = || fault(*count, limits, broken("a message that ends within a frame"), None);
         let (prefix, tail) = rest.split_first_chunk().ok_or_else(cut)?;
         let len = frame_len(*prefix);
@@ -251,7 +251,7 @@ fn fault(count: Count, limits: &Limits, fault: Fault, event_type: Option<EventTy
     }
 }
 
-/// What a frame holds.
+/// The content of a frame.
 enum Envelope<'a> {
     /// Every occurrence of the event's field: together they are one message.
     Event(EventType, Vec<&'a [u8]>),
@@ -259,7 +259,7 @@ enum Envelope<'a> {
     Unknown(u32),
 }
 
-/// Finds the event in a frame, and looks it through.
+/// Finds the event in a frame, and checks it.
 fn read_envelope(frame: &[u8], max: usize) -> Result<Envelope<'_>, (Fault, Option<EventType>)> {
     let mut known = None;
     let mut occurrences = Vec::new();
@@ -291,8 +291,8 @@ fn read_envelope(frame: &[u8], max: usize) -> Result<Envelope<'_>, (Fault, Optio
     match (known, unknown) {
         (Some(event_type), _) => Ok(Envelope::Event(event_type, occurrences)),
         (None, Some(field)) if is_whole => Ok(Envelope::Unknown(field)),
-        (None, Some(_)) => Err((broken("an unknown event that is no message"), None)),
-        (None, None) => Err((broken("an envelope without one"), None)),
+        (None, Some(_)) => Err((broken("an unknown event that is not a message"), None)),
+        (None, None) => Err((broken("an empty envelope"), None)),
     }
 }
 
@@ -427,11 +427,11 @@ mod tests {
     fn t2_what_cannot_be_read_is_fatal_and_says_why() {
         let head = "expected an event in protobuf, found ";
         for (envelope, found) in [
-            (vec![], "T2: event 0: {}an envelope without one"),
+            (vec![], "T2: event 0: {}an empty envelope"),
             (vec![0x08], "T2: event 0: {}the end of the message within a field"),
             (vec![0x08, 1], "T2: TEXT_MESSAGE_START (event 0): {}a number where the message should be"),
-            (vec![0xc0, 0x3e, 1], "T2: event 0: {}an envelope without one"),
-            (field(32, b"\xff"), "T2: event 0: {}an unknown event that is no message"),
+            (vec![0xc0, 0x3e, 1], "T2: event 0: {}an empty envelope"),
+            (field(32, b"\xff"), "T2: event 0: {}an unknown event that is not a message"),
             (field(14, b""), "T2: RUN_ERROR (event 0): {}an event without its base"),
             (event(14, 12, &[]), "T2: RUN_ERROR (event 0): {}an event whose base names the type number 12"),
             (field(1, b"\x0a\x00\x12"), "T2: TEXT_MESSAGE_START (event 0): {}the end of the message within a field"),

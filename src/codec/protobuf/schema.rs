@@ -1,8 +1,8 @@
-//! The messages of AG-UI in protobuf, one table: the field numbers of npm `@ag-ui/proto` 1.0.0 on
-//! the left, the JSON keys on the right.
+//! The table of AG-UI's protobuf messages: the field numbers of npm `@ag-ui/proto` 1.0.0 on the left, the
+//! JSON keys on the right.
 //!
-//! From each line come the struct for `prost`, the way to JSON and the way back. Where a message
-//! is not spelled like its JSON, its [`Shape`] turns the one into the other.
+//! Each line generates the struct for `prost` and the conversions to and from JSON. If a message has
+//! another shape than its JSON, its [`Shape`] converts between them.
 
 use serde_json::{Map, Value};
 
@@ -13,19 +13,19 @@ use crate::json::compact;
 use crate::message::Role;
 use crate::rule::Rule;
 
-/// What reading one event carries along.
+/// The state of reading one event.
 #[derive(Debug)]
 pub(super) struct Reading {
     event_type: EventType,
     /// How deep open values may be nested.
     depth: usize,
-    /// The JSON pointer of the place that is being read.
+    /// The JSON pointer of the current place.
     path: String,
-    /// What was left out or read as another value: the rule, the place, and what was done.
+    /// The warnings: rule, JSON pointer and message.
     pub(super) warnings: Vec<(Rule, String, String)>,
 }
 
-/// What a message may hold, for [`check`].
+/// The fields of a message, for [`check`].
 #[derive(Debug)]
 pub(super) struct Spec {
     nested: &'static [(u32, &'static Spec)],
@@ -55,10 +55,10 @@ enum Kind {
 trait Wire: prost::Message + Default {
     const SPEC: &'static Spec;
 
-    /// The JSON that it stands for; `None` for a member of a union that is not known here.
+    /// Its JSON; `None` for an unknown member of a union.
     fn into_json(self, cx: &mut Reading) -> Result<Option<Value>, Fault>;
 
-    /// The message for JSON of the right form; what it has no field for is left out.
+    /// The message for valid JSON, without the members that it has no field for.
     fn from_json(value: Value) -> Self;
 }
 
@@ -76,9 +76,9 @@ trait Shape {
     fn to_fields(_json: &mut Map<String, Value>) {}
 }
 
-/// Looks through a message before it is decoded: whether it can be read at all, whether unions
-/// have one member, and whether its JSON stays within the budget. Two bytes of protobuf can be an
-/// empty message, which takes some hundred bytes of memory.
+/// Checks a message before it is decoded: whether it can be read, whether unions have one member, and
+/// whether its JSON stays within the budget. Two bytes of protobuf can be an empty message, which takes
+/// some hundred bytes of memory.
 pub(super) fn check(bytes: &[u8], spec: &Spec, budget: &mut usize) -> Result<(), Fault> {
     *budget = budget.checked_sub(spec.min_json).ok_or(Fault::TooLong)?;
     let mut member = None;
@@ -195,7 +195,7 @@ impl Reading {
         Ok(value)
     }
 
-    /// A list of messages. An element that is not known leaves null in its place and is noted.
+    /// A list of messages. An unknown element leaves null in its place and a warning.
     fn list<M: Wire>(&mut self, key: &'static str, messages: Vec<M>) -> Result<Value, Fault> {
         let key = if key == PARTS { "content" } else { key };
         self.within(key, |cx| {
@@ -204,7 +204,7 @@ impl Reading {
                 let value = cx.within(index, |cx| {
                     let value = message.into_json(cx)?;
                     if value.is_none() {
-                        let message = "removed a content part: nothing in it is known here";
+                        let message = "removed a content part: all its fields are unknown";
                         cx.warnings.push((Rule::E3, cx.path.clone(), message.to_owned()));
                     }
                     Ok(value)
@@ -233,7 +233,7 @@ macro_rules! messages {
     (@shape $name:ident) => { impl Shape for $name {} };
     (@shape $name:ident shaped) => {};
 
-    // The struct, a field a step: the words of the table become attributes of prost.
+    // The struct, one field at a time: the table's words become attributes of prost.
     (@struct $doc:tt $name:ident $done:tt $field:ident: base($of:ident) = $tag:tt $key:literal, $($rest:tt)*) => {
         messages!(@field $doc $name $done [message, optional, tag = $tag] $field: Option<$of>, $($rest)*);
     };
@@ -255,7 +255,7 @@ macro_rules! messages {
     (@struct $doc:tt $name:ident $done:tt $field:ident: number = $tag:tt $key:literal, $($rest:tt)*) => {
         messages!(@field $doc $name $done [int32, tag = $tag] $field: i32, $($rest)*);
     };
-    // Every occurrence of an open value, undecoded: together they are one message.
+    // All occurrences of an open value, undecoded: together they are one message.
     (@struct $doc:tt $name:ident $done:tt $field:ident: open = $tag:tt $key:literal, $($rest:tt)*) => {
         messages!(@field $doc $name $done [bytes = "vec", repeated, tag = $tag] $field: Vec<Vec<u8>>, $($rest)*);
     };
@@ -340,7 +340,7 @@ macro_rules! messages {
         if let Some(message) = $self.$field {
             match $cx.within($key, |cx| message.into_json(cx))? {
                 Some(value) => $fields.insert($key.to_owned(), value),
-                // Whatever holds it cannot do without (rule E3).
+                // It is required, so its container goes too (rule E3).
                 None => return Ok(None),
             };
         }
@@ -396,7 +396,7 @@ fn list(value: Option<Value>) -> impl Iterator<Item = Value> {
 }
 
 messages! {
-    /// What every event carries.
+    /// The fields of every event.
     BaseEvent {
         event_type: number = 1 "type",
         timestamp: opt_int = 2 "timestamp",
@@ -792,7 +792,7 @@ impl BaseEvent {
     }
 }
 
-/// Which of its members a union holds, taken out of its field.
+/// The member that a union holds, taken out of its field.
 fn member(fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
     let mut members = fields.into_iter();
     match (members.next(), members.next()) {
@@ -837,7 +837,7 @@ impl Shape for InputContentSource {
     }
 }
 
-/// Takes the parts out of their field: how many came, and those that are known.
+/// Takes the parts out of their field: the number of all, and the known ones.
 fn take_parts(fields: &mut Map<String, Value>) -> (usize, Value) {
     let parts: Vec<Value> = list(fields.remove(PARTS)).collect();
     (parts.len(), parts.into_iter().filter(|part| !part.is_null()).collect())
@@ -871,8 +871,8 @@ impl Shape for ToolCallResultEvent {
 }
 
 impl Shape for Message {
-    /// The content is in one of three fields, by the role. Of a role that is not known here it may
-    /// be in any, for enforcement to remove; in two at once it means nothing in any role.
+    /// The content is in one of three fields, by the role. For an unknown role it may be in any, and
+    /// enforcement removes the message; in two at once it is invalid for every role.
     fn to_json(mut fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         let role = fields.get("role").and_then(Value::as_str).unwrap_or_default();
         let role = Role::from_wire(role);
@@ -885,7 +885,7 @@ impl Shape for Message {
             (None, false, 1.., None) => Some(known_parts),
             (Some(Role::Activity) | None, false, 0, Some(activity)) => Some(activity),
             (_, false, 0, None) => None,
-            _ => return Err(broken("a message with content that its role has not, or with two contents")),
+            _ => return Err(broken("a message with content of another role, or with two contents")),
         };
         if let Some(content) = content {
             fields.insert("content".to_owned(), content);
@@ -903,8 +903,8 @@ impl Shape for Message {
     }
 }
 
-/// Makes an outcome of its name and of the lists that go with it, if it has a name. What is empty
-/// is absent, but for the interrupts that an outcome of that name must have.
+/// Makes an outcome from its name and lists, if it has a name. An empty list is absent, except the
+/// interrupts of an interrupt outcome.
 fn outcome(mut fields: Map<String, Value>, lists: &[&str]) -> Value {
     let name = text(fields.remove("outcome")).unwrap_or_default();
     let mut outcome = Map::new();
@@ -916,7 +916,7 @@ fn outcome(mut fields: Map<String, Value>, lists: &[&str]) -> Value {
         }
     }
     if name.is_empty() {
-        // Without an outcome they belong nowhere, and enforcement says so.
+        // Without an outcome they stay in the event, and enforcement reports them.
         fields.extend(outcome);
     } else {
         outcome.insert("type".to_owned(), Value::String(name));
@@ -961,7 +961,7 @@ impl Shape for SubagentFinishedEvent {
 const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
 
 impl Shape for JsonPatchOperation {
-    /// An operation that is not known here keeps its number for a name: enforcement removes it.
+    /// An unknown operation has its number as its name; enforcement removes it.
     fn to_json(mut fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         let number = fields.get("op").and_then(Value::as_i64).unwrap_or_default();
         let name = usize::try_from(number).ok().and_then(|number| OPERATIONS.get(number));
@@ -978,7 +978,7 @@ impl Shape for JsonPatchOperation {
 
 macro_rules! events {
     ($($field:literal $number:literal $variant:ident $message:ident,)*) => {
-        /// The event type that a field of the envelope holds, and what is in it.
+        /// The event type of a field of the envelope, and the fields of its message.
         pub(super) fn event_of(field: u32) -> Option<(EventType, &'static Spec)> {
             match field {
                 $($field => Some((EventType::$variant, $message::SPEC)),)*

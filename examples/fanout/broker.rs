@@ -1,0 +1,133 @@
+//! A connection to Redis that outlives a restart of the broker.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Pipeline, RedisError, RedisResult, RetryMethod, Value};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
+
+/// How long an answer may take, beside the time that a command was told to wait.
+const ANSWER: Duration = Duration::from_secs(5);
+/// The longest pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A broker, and how long to wait for one that is away. A clone shares the connection.
+#[derive(Clone, Debug)]
+pub struct Broker {
+    client: Client,
+    patience: Duration,
+    wait: Duration,
+    link: Arc<Mutex<Link>>,
+}
+
+#[derive(Default)]
+struct Link {
+    connection: Option<MultiplexedConnection>,
+    /// How many connections there have been.
+    count: u64,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("is_open", &self.connection.is_some()).field("count", &self.count).finish()
+    }
+}
+
+impl Broker {
+    /// A broker at `redis://host:port`. A command is tried again for as long as `patience`.
+    ///
+    /// # Errors
+    /// For an invalid address. Nothing is connected yet.
+    pub fn new(url: &str, patience: Duration) -> RedisResult<Self> {
+        let client = Client::open(url)?;
+        Ok(Self { client, patience, wait: Duration::ZERO, link: Arc::default() })
+    }
+
+    /// The same broker over a connection of its own, for commands that wait as long as this: others
+    /// would have to wait with them.
+    pub fn apart(&self, wait: Duration) -> Self {
+        Self { client: self.client.clone(), patience: self.patience, wait, link: Arc::default() }
+    }
+
+    /// How many connections there have been: where the number grew, the broker was away.
+    pub async fn connections(&self) -> u64 {
+        self.link.lock().await.count
+    }
+
+    /// Sends the commands, at least once each, and gives the answer to each, which may be an error of
+    /// the broker. So they have to be commands that may run twice.
+    ///
+    /// # Errors
+    /// Where the broker was away for longer than the patience with it, or refuses the connection.
+    pub async fn ask(&self, commands: &Pipeline) -> RedisResult<Vec<RedisResult<Value>>> {
+        let give_up = Instant::now() + self.patience;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            match self.attempt(commands).await {
+                Err(error) if !may_pass(&error) || Instant::now() + pause > give_up => return Err(error),
+                Err(_) => sleep(pause).await,
+                Ok(answers) => return Ok(answers),
+            }
+            pause = PAUSE.min(pause * 2);
+        }
+    }
+
+    async fn attempt(&self, commands: &Pipeline) -> RedisResult<Vec<RedisResult<Value>>> {
+        let (mut connection, count) = self.connect().await?;
+        let answers: RedisResult<Vec<RedisResult<Value>>> = commands.query_async(&mut connection).await;
+        match answers {
+            // Such as LOADING, while it reads its log after a start.
+            Ok(mut answers) => match answers.iter().position(|answer| answer.as_ref().is_err_and(may_pass)) {
+                Some(at) => Err(answers.swap_remove(at).err().unwrap_or_else(|| RedisError::from(away()))),
+                None => Ok(answers),
+            },
+            Err(error) => {
+                let mut link = self.link.lock().await;
+                if link.count == count {
+                    link.connection = None;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn connect(&self) -> RedisResult<(MultiplexedConnection, u64)> {
+        let mut link = self.link.lock().await;
+        if link.connection.is_none() {
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(ANSWER))
+                .set_response_timeout(Some(self.wait + ANSWER));
+            link.connection = Some(self.client.get_multiplexed_async_connection_with_config(&config).await?);
+            link.count += 1;
+        }
+        let count = link.count;
+        link.connection.clone().map(|connection| (connection, count)).ok_or_else(|| away().into())
+    }
+}
+
+fn away() -> std::io::Error {
+    std::io::ErrorKind::NotConnected.into()
+}
+
+/// Whether a later attempt may succeed.
+fn may_pass(error: &RedisError) -> bool {
+    !matches!(error.retry_method(), RetryMethod::NoRetry)
+}
+
+/// Commands whose errors are answers.
+pub fn commands() -> Pipeline {
+    let mut commands = redis::pipe();
+    commands.ignore_errors();
+    commands
+}
+
+/// The answer to the only command, or the first error of several.
+///
+/// # Errors
+/// What the broker answered.
+pub fn answer(answers: Vec<RedisResult<Value>>) -> RedisResult<Value> {
+    let mut answers = answers.into_iter().collect::<RedisResult<Vec<_>>>()?;
+    Ok(answers.pop().unwrap_or(Value::Nil))
+}
