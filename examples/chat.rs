@@ -13,62 +13,65 @@
 use std::error::Error as StdError;
 use std::io::Write;
 use std::iter::successors;
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ag_ui_stream::client::{HttpAgent, WebSocketAgent};
+use ag_ui_stream::conversation::{Answers, Consent, Conversation, Thread, Tools, Turn};
 use ag_ui_stream::event::Interrupt;
 use ag_ui_stream::id::{IdGenerator, RandomIds};
-use ag_ui_stream::input::{Resume, ResumeEntry};
-use ag_ui_stream::message::{Message, UserMessage};
+use ag_ui_stream::input::Tool;
 use ag_ui_stream::snapshot::RunOutcome;
-use ag_ui_stream::snapshot::Snapshot;
-use ag_ui_stream::{Agent, AgentExt, Error, Event, RunAgentInput};
+use ag_ui_stream::{Agent, Error, Event};
 use futures::StreamExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::signal::ctrl_c;
+use tokio::sync::Mutex;
 
-type Prompts = Lines<BufReader<Stdin>>;
+/// The terminal, which the chat and the consent to a tool share.
+type Prompts = Arc<Mutex<Lines<BufReader<Stdin>>>>;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn StdError>> {
     let Some(url) = std::env::args().nth(1) else {
         return Err("usage: chat URL".into());
     };
-    let agent = agent_at(&url)?;
-
-    let mut prompts = BufReader::new(tokio::io::stdin()).lines();
-    let mut ids = RandomIds::new();
-    let thread = ids.next_id();
-    let mut messages: Vec<Message> = Vec::new();
-    let mut state = None;
-    while let Some(prompt) = ask(&mut prompts, "> ").await? {
+    let prompts: Prompts = Arc::new(Mutex::new(BufReader::new(tokio::io::stdin()).lines()));
+    let thread = Thread::new(RandomIds::new().next_id());
+    let mut conversation = Conversation::new(agent_at(&url)?, thread).with_tools(tools(&prompts));
+    while let Some(prompt) = ask(&prompts, "> ").await? {
         if prompt.trim().is_empty() {
             continue;
         }
-        messages.push(UserMessage::new(ids.next_id(), prompt.as_str()).into());
-        let mut resume = None;
-        // As long as the agent asks back, its questions are answered and the run goes on.
-        loop {
-            let mut input = RunAgentInput::new(thread.as_str(), ids.next_id(), messages.clone());
-            input.state = state.clone();
-            input.resume = resume.take();
-            let Some(snapshot) = run(&*agent, input).await else { break };
-            let next = snapshot.next_input(thread.as_str(), "");
-            (messages, state) = (next.messages, next.state);
-            let Some(ended) = snapshot.run() else { break };
-            match &ended.outcome {
-                RunOutcome::Interrupt { .. } => resume = Some(answer(&mut prompts, snapshot.resume()).await?),
-                RunOutcome::Error { message, .. } => eprintln!("[the run failed: {}]", plain(message)),
-                RunOutcome::Cancelled => eprintln!("[cancelled]"),
-                _ => {}
-            }
-            if resume.is_none() {
-                break;
-            }
+        let mut is_well = show(conversation.send(prompt)).await;
+        // As long as the agent asks back, its questions are answered and it goes on.
+        while is_well && !conversation.thread().interrupts().is_empty() {
+            let mut answers = conversation.answers();
+            answer(&prompts, &mut answers).await?;
+            is_well = show(answers.send()?).await;
         }
     }
     Ok(())
+}
+
+/// What the agent may ask of this machine.
+fn tools(prompts: &Prompts) -> Tools {
+    let prompts = Arc::clone(prompts);
+    Tools::new()
+        .with(Tool::new("current_time", "The time, in seconds since 1970."), |_: Value| async {
+            Ok(json!({"seconds": SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs()}))
+        })
+        .with_consent(move |call| {
+            let prompts = Arc::clone(&prompts);
+            async move {
+                let line = ask(&prompts, &format!("[may it call {}? y/n] ", plain(&call.function.name))).await;
+                match line {
+                    Ok(Some(line)) if line.trim() == "y" => Consent::Allow,
+                    _ => Consent::Deny("the user did not allow it".to_owned()),
+                }
+            }
+        })
 }
 
 fn agent_at(url: &str) -> Result<Box<dyn Agent>, Box<dyn StdError>> {
@@ -87,24 +90,12 @@ fn agent_at(url: &str) -> Result<Box<dyn Agent>, Box<dyn StdError>> {
     Ok(Box::new(builder.build()?))
 }
 
-/// Runs the agent and shows what comes; gives the conversation after it, however the run ended,
-/// or `None` where it did not begin.
-async fn run(agent: &dyn Agent, input: RunAgentInput) -> Option<Snapshot> {
-    // To drop the run, or the wait for it, is to abort it.
-    let started = tokio::select! {
-        started = agent.updates(input) => started,
-        _ = ctrl_c() => Err(Error::Source("aborted".into())),
-    };
-    let mut updates = match started {
-        Ok(updates) => updates,
-        Err(error) => {
-            complain(&error);
-            return None;
-        }
-    };
+/// Shows a turn as it comes; says whether it came to a good end.
+async fn show(mut turn: Turn<'_>) -> bool {
     loop {
+        // To drop the turn is to abort it.
         let update = tokio::select! {
-            update = updates.next() => update,
+            update = turn.next() => update,
             _ = ctrl_c() => Some(Err(Error::Source("aborted".into()))),
         };
         match update {
@@ -113,22 +104,27 @@ async fn run(agent: &dyn Agent, input: RunAgentInput) -> Option<Snapshot> {
                     eprintln!("\n[{}]", plain(&warning.to_string()));
                 }
                 if let Some(event) = update.event() {
-                    show(event);
+                    show_event(event);
                 }
             }
             Some(Err(error)) => {
                 println!();
                 complain(&error);
-                break;
+                return false;
             }
             None => break,
         }
     }
-    Some(updates.snapshot().clone())
+    match turn.snapshot().run().map(|run| &run.outcome) {
+        Some(RunOutcome::Error { message, .. }) => eprintln!("[the run failed: {}]", plain(message)),
+        Some(RunOutcome::Cancelled) => eprintln!("[cancelled]"),
+        _ => {}
+    }
+    true
 }
 
 /// An event as it comes.
-fn show(event: &Event) {
+fn show_event(event: &Event) {
     match event {
         Event::TextMessageContent(content) => print!("{}", plain(&content.delta)),
         Event::TextMessageEnd(_) | Event::ReasoningMessageEnd(_) => println!(),
@@ -149,8 +145,8 @@ fn show(event: &Event) {
 }
 
 /// An answer to each question; an empty one abandons it.
-async fn answer(prompts: &mut Prompts, mut resume: Resume) -> Result<Vec<ResumeEntry>, Box<dyn StdError>> {
-    let questions: Vec<Interrupt> = resume.open().cloned().collect();
+async fn answer(prompts: &Prompts, answers: &mut Answers<'_>) -> Result<(), Box<dyn StdError>> {
+    let questions: Vec<Interrupt> = answers.interrupts().cloned().collect();
     for question in questions {
         let text = question.message.as_ref().unwrap_or(&question.reason);
         let line = ask(prompts, &format!("{} ", plain(text))).await?.unwrap_or_default();
@@ -159,20 +155,21 @@ async fn answer(prompts: &mut Prompts, mut resume: Resume) -> Result<Vec<ResumeE
         }
         // JSON as what it is, everything else as text.
         let value = serde_json::from_str(&line).ok().filter(|value: &Value| !value.is_null());
-        if let Err(error) = resume.resolve(question.id, value.unwrap_or(Value::String(line)), SystemTime::now()) {
+        if let Err(error) = answers.resolve(question.id, value.unwrap_or(Value::String(line))) {
             complain(&error);
         }
     }
-    resume.cancel_rest();
-    Ok(resume.into_entries()?)
+    answers.decline_rest("the user does not answer");
+    Ok(())
 }
 
 /// The next line; `None` at the end of the input and for Ctrl-C.
-async fn ask(prompts: &mut Prompts, prompt: &str) -> std::io::Result<Option<String>> {
+async fn ask(prompts: &Prompts, prompt: &str) -> std::io::Result<Option<String>> {
     print!("{prompt}");
     std::io::stdout().flush()?;
+    let mut lines = prompts.lock().await;
     tokio::select! {
-        line = prompts.next_line() => line,
+        line = lines.next_line() => line,
         _ = ctrl_c() => {
             println!();
             // The thread that waits for a line cannot be stopped otherwise.

@@ -11,23 +11,19 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::error::Error as StdError;
-use std::future::ready;
 use std::iter::successors;
 use std::time::Duration;
 
-use ag_ui_stream::client::{HttpAgent, HttpEvents};
+use ag_ui_stream::client::HttpAgent;
 use ag_ui_stream::codec::Format;
-use ag_ui_stream::combinator::Items;
-use ag_ui_stream::event::RunErrorEvent;
-use ag_ui_stream::machine::Pipeline;
-use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, Item, RunAgentInput};
+use ag_ui_stream::{EncodeStreamExt, EventStreamExt, RunAgentInput};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use futures::{Stream, StreamExt};
+use futures::TryStreamExt;
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -54,11 +50,19 @@ async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
         Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
     };
     let run = input.run_id.to_string();
-    let pipeline = Pipeline::builder().input(&input).build_events();
     match upstream.start(input).await {
         // To drop the response, as the server does when its client goes, is to drop the run.
         Ok(events) => {
-            let body = clean(run, events.items_with(pipeline)).to_sse().keep_alive(Duration::from_secs(15));
+            let name = run.clone();
+            let items = events
+                .items()
+                .inspect_ok(move |item| {
+                    if let Some(warning) = item.warning() {
+                        eprintln!("run {name}: warning: {warning}");
+                    }
+                })
+                .inspect_err(move |error| eprintln!("run {run}: {}", chain(error)));
+            let body = items.or_run_error().to_sse().keep_alive(Duration::from_secs(15));
             ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
         }
         Err(error) => {
@@ -66,31 +70,6 @@ async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
             (StatusCode::BAD_GATEWAY, "the agent cannot be run").into_response()
         }
     }
-}
-
-/// The events that may pass; a fault as a `RUN_ERROR`.
-fn clean(run: String, items: Items<HttpEvents>) -> impl Stream<Item = Item> {
-    let mut over = false;
-    items.filter_map(move |item| {
-        ready(match item {
-            Ok(item) => {
-                if let Some(warning) = item.warning() {
-                    eprintln!("run {run}: warning: {warning}");
-                }
-                match item.event() {
-                    Some(Event::RunStarted(_)) => over = false,
-                    Some(Event::RunFinished(_) | Event::RunError(_)) => over = true,
-                    _ => {}
-                }
-                Some(item)
-            }
-            Err(error) => {
-                eprintln!("run {run}: {}", chain(&error));
-                // A run that has ended stays as it ended (rule R8a).
-                (!over).then(|| Event::from(RunErrorEvent::new("the agent broke the run off")).into())
-            }
-        })
-    })
 }
 
 /// An error with all its causes.

@@ -44,6 +44,7 @@
 //! - [`event`] and [`message`]: the wire types.
 //! - [`Error`], [`Warning`], [`Rule`]: what can be wrong, and how it is said.
 //! - [`Agent`]: something that can run and give raw events.
+//! - [`conversation`]: run after run with an agent, and tools that it calls.
 //! - [`machine`]: the same without async.
 //!
 //! # Features
@@ -55,6 +56,7 @@
 //! - `websocket`: `client::WebSocketAgent`, a client for agents behind WebSocket.
 //! - `record` (default): runs written to a file while they stream, and replayed in their own time;
 //!   brings `sse` and `json-lines`.
+//! - `schemars`: schemas of tools derived from the types of their arguments.
 //! - `wasm-js`: random ids in a browser, see below.
 //! - `full`: all of them but `wasm-js`.
 //!
@@ -119,6 +121,8 @@ pub mod client;
 pub mod codec;
 #[cfg(feature = "stream")]
 pub mod combinator;
+#[cfg(feature = "stream")]
+pub mod conversation;
 pub mod error;
 pub mod event;
 pub mod id;
@@ -134,6 +138,7 @@ mod item;
 mod json;
 mod limits;
 mod log;
+mod options;
 mod outgoing;
 mod raw;
 mod resume;
@@ -167,6 +172,7 @@ pub use input::RunAgentInput;
 pub use item::Item;
 pub use limits::Limits;
 pub use message::Message;
+pub use options::Options;
 pub use raw::{Raw, RawEvent, RawItem};
 pub use rule::Rule;
 pub use snapshot::{Snapshot, Update};
@@ -176,3 +182,8 @@ pub use warning::Warning;
 #[cfg(all(doctest, feature = "reqwest", feature = "record"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Those of the answers to "how do I …?".
+#[cfg(all(doctest, feature = "reqwest", feature = "record", feature = "schemars"))]
+#[doc = include_str!("../docs/how-do-i.md")]
+struct HowDoI;

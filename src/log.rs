@@ -20,6 +20,15 @@ pub(crate) fn rejected(error: &dyn core::fmt::Display, state: &dyn core::fmt::Di
 #[cfg(not(feature = "tracing"))]
 pub(crate) fn rejected(_: &dyn core::fmt::Display, _: &dyn core::fmt::Display) {}
 
+/// What ended a run that a viewer is told has failed.
+#[cfg(all(feature = "tracing", feature = "stream"))]
+pub(crate) fn run_failed(error: &dyn core::fmt::Display) {
+    tracing::error!(target: "ag_ui_stream", "the run failed: {error}");
+}
+
+#[cfg(all(not(feature = "tracing"), feature = "stream"))]
+pub(crate) fn run_failed(_: &dyn core::fmt::Display) {}
+
 /// A recording that broke off while its run goes on.
 #[cfg(all(feature = "tracing", feature = "record"))]
 pub(crate) fn recording_failed(error: &dyn core::fmt::Display) {

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::event::Event;
+use crate::item::Item;
 #[cfg(feature = "stream")]
 use crate::json::node::Node;
 #[cfg(feature = "stream")]
 use crate::limits::Limits;
+use crate::options::Options;
 use crate::warning::Warning;
 
 /// A raw event, owned: what middleware between the compatibility boundary and enforcement sees.
@@ -115,32 +117,36 @@ pub enum RawItem {
     },
     /// A warning about the event that comes next.
     Warning(Warning),
+    /// How the stream is to be read, said by the source of itself before the first event: the input of
+    /// the run, the bounds of a client. A pipeline takes up what it was [not told](crate::EventStreamExt)
+    /// otherwise; a single stage takes the bounds.
+    Options(Box<Options>),
 }
 
 impl RawItem {
-    /// The raw event, unless this is a warning.
+    /// The raw event, if it is one.
     #[must_use]
     pub fn raw(&self) -> Option<&Raw> {
         match self {
             RawItem::Event { raw, .. } => Some(raw),
-            RawItem::Warning(_) => None,
+            RawItem::Warning(_) | RawItem::Options(_) => None,
         }
     }
 
-    /// The raw event, unless this is a warning.
+    /// The raw event, if it is one.
     #[must_use]
     pub fn into_raw(self) -> Option<Raw> {
         match self {
             RawItem::Event { raw, .. } => Some(raw),
-            RawItem::Warning(_) => None,
+            RawItem::Warning(_) | RawItem::Options(_) => None,
         }
     }
 
-    /// The warning, unless this is a raw event.
+    /// The warning, if it is one.
     #[must_use]
     pub fn warning(&self) -> Option<&Warning> {
         match self {
-            RawItem::Event { .. } => None,
+            RawItem::Event { .. } | RawItem::Options(_) => None,
             RawItem::Warning(warning) => Some(warning),
         }
     }
@@ -161,6 +167,8 @@ pub enum Body<'a> {
     Event(Event),
     /// A warning on its way through.
     Warning(Warning),
+    /// What the source says of itself.
+    Options(Box<Options>),
 }
 
 impl<'a> Body<'a> {
@@ -170,13 +178,14 @@ impl<'a> Body<'a> {
         match self {
             Body::Text(text) => Some(text),
             Body::Bytes(bytes) => core::str::from_utf8(bytes).ok(),
-            Body::Value(_) | Body::Event(_) | Body::Warning(_) => None,
+            Body::Value(_) | Body::Event(_) | Body::Warning(_) | Body::Options(_) => None,
         }
     }
 }
 
 /// What a raw event can be: JSON text or its bytes in any of the usual types (with the feature
-/// `reqwest` also `bytes::Bytes`), a [`Value`], or a typed [`Event`]. The trait is sealed.
+/// `reqwest` also `bytes::Bytes`), a [`Value`], a typed [`Event`], or an [`Item`] or a [`RawItem`] that
+/// has been through a stage. The trait is sealed.
 ///
 /// Text and bytes are read where they are; nothing is copied but what the event keeps.
 pub trait RawEvent: sealed::Sealed {
@@ -198,10 +207,12 @@ pub enum Owned {
     Event(Raw, Option<u64>),
     /// A warning on its way through.
     Warning(Warning),
+    /// What the source says of itself.
+    Options(Box<Options>),
 }
 
-/// A raw event that does not know its place in the input: all but [`RawItem`], which has been
-/// through a stage.
+/// A raw event that does not know its place in the input: all but [`RawItem`] and [`Item`], which have
+/// been through a stage.
 #[cfg(feature = "stream")]
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
@@ -320,6 +331,7 @@ impl RawEvent for RawItem {
         match self {
             RawItem::Event { raw, index } => raw.view(|body, _| see(body, Some(index))),
             RawItem::Warning(warning) => see(Body::Warning(warning), None),
+            RawItem::Options(options) => see(Body::Options(options), None),
         }
     }
 
@@ -327,6 +339,31 @@ impl RawEvent for RawItem {
         match self {
             RawItem::Event { raw, index } => Owned::Event(raw, Some(index)),
             RawItem::Warning(warning) => Owned::Warning(warning),
+            RawItem::Options(options) => Owned::Options(options),
+        }
+    }
+}
+
+impl sealed::Sealed for Item {}
+
+impl RawEvent for Item {
+    fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T {
+        match self {
+            Item::Event(indexed) => {
+                let index = indexed.index();
+                see(Body::Event(indexed.event), index)
+            }
+            Item::Warning(warning) => see(Body::Warning(warning), None),
+        }
+    }
+
+    fn own(self) -> Owned {
+        match self {
+            Item::Event(indexed) => {
+                let index = indexed.index();
+                Owned::Event(Raw::Event(indexed.event), index)
+            }
+            Item::Warning(warning) => Owned::Warning(warning),
         }
     }
 }

@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ag_ui_stream::agent::{AgentError, BoxError, RawEventStream, Replay, agent_fn, raw_event_stream};
 use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageChunkEvent};
+use ag_ui_stream::machine::IdChecks;
 use ag_ui_stream::message::{Message, UserMessage};
-use ag_ui_stream::{Agent, AgentExt, Error, Event, EventStreamExt, Raw, RawItem, Rule, RunAgentInput};
+use ag_ui_stream::{
+    Agent, AgentExt, Error, Event, EventStreamExt, Item, Limits, Options, Raw, RawItem, Rule, RunAgentInput,
+};
 #[cfg(feature = "sse")]
-use ag_ui_stream::{ByteStreamExt, Item, codec::SseDecoder};
+use ag_ui_stream::{ByteStreamExt, codec::SseDecoder};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
@@ -270,12 +273,159 @@ async fn t1a_what_a_decoder_finds_passes_an_agent_as_it_is() {
 #[tokio::test]
 async fn what_has_no_place_is_counted_on_from_what_has() {
     let given = [3, u64::MAX].map(|index| RawItem::Event { raw: STARTED.into(), index });
-    let kept: Vec<_> = raw_event_stream(stream::iter(given.clone())).map(Result::unwrap).collect().await;
+    let kept: Vec<_> = raw_event_stream(&input(), stream::iter(given.clone())).map(Result::unwrap).collect().await;
     assert_eq!(kept, given);
-    let counted = raw_event_stream(stream::iter([STARTED, FINISHED])).map(Result::unwrap).enumerate();
+    let counted = raw_event_stream(&input(), stream::iter([STARTED, FINISHED])).map(Result::unwrap).enumerate();
     counted
         .for_each(|(place, item)| async move {
             assert!(matches!(item, RawItem::Event { index, .. } if index == place as u64), "{item:?}");
         })
         .await;
+}
+
+/// What a run is given after the first turn.
+fn later_input() -> RunAgentInput {
+    let mut input = RunAgentInput::new("t", "r", [UserMessage::new("m1", "Hello").into()]);
+    input.state = Some(serde_json::json!({"turn": 2}));
+    input
+}
+
+/// An agent of one's own.
+struct Own;
+
+#[async_trait::async_trait]
+impl Agent for Own {
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+        Ok(raw_event_stream(&input, stream::iter([STARTED, FINISHED])))
+    }
+}
+
+#[tokio::test]
+async fn the_stream_of_a_run_knows_the_conversation_before_it() {
+    let closure = agent_fn(|_| async { Ok(stream::iter([STARTED, FINISHED])) });
+    let agents: [Box<dyn Agent>; 3] = [Box::new(Own), Box::new(closure), Box::new(Replay::new([STARTED, FINISHED]))];
+    for agent in agents {
+        let mut updates = agent.run(later_input()).await.unwrap().take_run().updates();
+        while updates.try_next().await.unwrap().is_some() {}
+        assert_eq!(updates.snapshot().messages().len(), 1);
+        assert_eq!(*updates.snapshot().state(), serde_json::json!({"turn": 2}));
+
+        // What was said before is not overruled.
+        let nothing = Options::new().history([]).state(serde_json::json!({}));
+        let mut updates = agent.run(later_input()).await.unwrap().updates_with(nothing.clone());
+        while updates.try_next().await.unwrap().is_some() {}
+        assert_eq!(updates.snapshot().messages().len(), 0);
+        assert_eq!(*updates.snapshot().state(), serde_json::json!({}));
+        let updates = agent.updates_with(later_input(), nothing).await.unwrap();
+        assert_eq!(updates.snapshot().messages().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn options_are_taken_by_every_entry_of_an_agent() {
+    let long = Options::new().limits(Limits { max_event_bytes: 10, ..Limits::default() });
+    let is_too_long = |error| matches!(error, Error::LimitExceeded(error) if error.max == 10);
+    let options = || long.clone();
+    let events = Own.events_with(input(), options()).await.unwrap().try_collect::<Vec<_>>().await;
+    assert!(is_too_long(events.unwrap_err()));
+    let items = Own.items_with(input(), options()).await.unwrap().try_collect::<Vec<_>>().await;
+    assert!(is_too_long(items.unwrap_err()));
+    let snapshots = Own.snapshots_with(input(), options()).await.unwrap().try_collect::<Vec<_>>().await;
+    assert!(is_too_long(snapshots.unwrap_err()));
+    let updates = Own.updates_with(input(), options()).await.unwrap().try_collect::<Vec<_>>().await;
+    assert!(is_too_long(updates.unwrap_err()));
+    // R10: the thread of the input is another.
+    let other =
+        agent_fn(|_| async { Ok(stream::iter([STARTED, r#"{"type":"RUN_FINISHED","threadId":"x","runId":"r"}"#])) });
+    let strict = Options::new().id_checks(IdChecks::Reject);
+    let error = other.updates_with(input(), strict).await.unwrap().try_collect::<Vec<_>>().await.unwrap_err();
+    assert_eq!(error.rule(), Some(Rule::R10));
+    assert_eq!(other.updates(input()).await.unwrap().try_collect::<Vec<_>>().await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn what_middleware_over_typed_items_finds_keeps_its_kind() {
+    const ENDS_NOTHING: &str = r#"{"type":"STEP_FINISHED","stepName":"s"}"#;
+    const UNKNOWN: &str = r#"{"type":"FROM_THE_FUTURE"}"#;
+    let source = || Replay::new([STARTED, UNKNOWN, ENDS_NOTHING]);
+    let by_items = agent_fn(move |input| async move { Ok(source().run(input).await?.items()) });
+    let by_stages = agent_fn(move |input| async move { Ok(source().run(input).await?.enforce().expand().verify()) });
+    let by_events = agent_fn(move |input| async move { Ok(source().run(input).await?.events()) });
+    let nested = agent_fn(move |input| async move {
+        let inner = agent_fn(move |input| async move { Ok(source().run(input).await?.events()) });
+        Ok(inner
+            .run(input)
+            .await?
+            .enforce()
+            .map_ok(|item| item.into_event())
+            .map_err(AgentError::from)
+            .try_filter_map(|event| async { Ok(event) }))
+    });
+    let agents: [(Box<dyn Agent>, usize); 4] =
+        [(Box::new(by_items), 1), (Box::new(by_stages), 1), (Box::new(by_events), 0), (Box::new(nested), 0)];
+    for (agent, warnings) in agents {
+        let mut updates = agent.updates(later_input()).await.unwrap();
+        let mut warned = 0;
+        let error = loop {
+            match updates.try_next().await {
+                Ok(update) => warned += usize::from(update.unwrap().warning().is_some()),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(&error, Error::Violation(error) if error.rule == Rule::S8 && error.event == 2), "{error:?}");
+        assert_eq!(updates.snapshot().run().unwrap().outcome.as_str(), "rejected");
+        assert_eq!((updates.snapshot().messages().len(), warned), (1, warnings));
+    }
+}
+
+/// What comes of a source, with each error as an event.
+async fn told(source: impl IntoIterator<Item = Result<&'static str, io::Error>>) -> Vec<Item> {
+    stream::iter(source).items().or_run_error().collect().await
+}
+
+#[tokio::test]
+async fn r5_a_source_that_fails_is_a_run_error_that_verification_lets_pass() {
+    const STEP: &str = r#"{"type":"STEP_STARTED","stepName":"s"}"#;
+    const BAD: &str = r#"{"type":"STEP_FINISHED","stepName":"other"}"#;
+    let reset = || Err(io::Error::other("reset by 10.0.0.7"));
+    for (source, events, is_told) in [
+        (vec![reset()], 1, true),
+        (vec![Ok(STARTED), Ok(STEP), reset()], 3, true),
+        // R8: it just ends.
+        (vec![Ok(STARTED), Ok(STEP)], 3, true),
+        (vec![Ok(STARTED), Ok(BAD)], 2, true),
+        (vec![Ok(STARTED), Ok(FINISHED), Ok(STARTED), reset()], 4, true),
+        // R8a: it stays as it ended.
+        (vec![Ok(STARTED), Ok(FINISHED), reset()], 2, false),
+        (vec![Ok(STARTED), Ok(FINISHED)], 2, false),
+    ] {
+        let shown = format!("{source:?}");
+        let items = told(source).await;
+        assert_eq!(items.len(), events, "{shown}");
+        let told =
+            matches!(items.last().unwrap().event(), Some(Event::RunError(error)) if !error.message.contains("10."));
+        assert_eq!(told, is_told, "{shown}");
+        let again = stream::iter(items).verify().try_collect::<Vec<_>>().await;
+        assert_eq!(again.unwrap().len(), events, "{shown}");
+    }
+}
+
+#[test]
+fn a_source_that_panics_is_a_run_error_once() {
+    let mut polls = 0;
+    let source = stream::poll_fn(move |_| {
+        polls += 1;
+        match polls {
+            1 => std::task::Poll::Ready(Some(Event::from(RunStartedEvent::new("t", "r")))),
+            2 => panic!("the source"),
+            _ => unreachable!("polled again"),
+        }
+    });
+    let mut items = source.or_run_error();
+    let mut next =
+        || std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| futures::executor::block_on(items.next())));
+    assert!(next().unwrap().is_some());
+    assert!(next().is_err());
+    assert!(matches!(next().unwrap().unwrap().event(), Some(Event::RunError(_))));
+    assert!(next().unwrap().is_none());
 }

@@ -9,6 +9,7 @@ use std::alloc::System;
 
 use ag_ui_stream::Limits;
 use ag_ui_stream::machine::{Machine, Pipeline, Push};
+use ag_ui_stream::message::PartialArguments;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -110,6 +111,25 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
     assert!(live < 64 * 1024, "{live} bytes outlive a run of 20 000 steps");
 
     documents_cost_what_changes();
+    partial_arguments_cost_their_delta();
+}
+
+/// 256 kB of arguments in pieces of 16 bytes, with a look at the value after each.
+fn partial_arguments_cost_their_delta() {
+    for open in ["\"", "{\"file\": \"", "[{\"a\": [{\"b\": \""] {
+        let mut arguments = PartialArguments::new();
+        arguments.push(open);
+        let region = Region::new(ALLOCATOR);
+        for _ in 0..16 * 1024 {
+            arguments.push("sixteen bytes \\n");
+            std::hint::black_box(arguments.value());
+        }
+        let change = region.change();
+        let count = change.allocations + change.reallocations;
+        assert!(count < 64, "{count} allocations after {open:?}: the text grows by doubling");
+        let bytes = change.bytes_allocated;
+        assert!(bytes < 1024 * 1024, "{bytes} bytes after {open:?}: nothing is copied");
+    }
 }
 
 /// Bytes that these events take while every snapshot is held, each on average.

@@ -7,15 +7,14 @@ use std::rc::Rc;
 
 use ag_ui_stream::agent::{AgentError, RawEventStream, Replay};
 use ag_ui_stream::combinator::{
-    Assemble, Enforce, Events, Expand, Items, ReuniteError, Reunited, Snapshots, SplitEvents, SplitSnapshots, TakeRun,
-    Through, Updates, Upgrade, Verify,
+    Assemble, Compact, Enforce, Events, Expand, Items, OrRunError, ReuniteError, Reunited, SharedError, SharedEvents,
+    SharedSnapshots, Snapshots, SplitEvents, SplitSnapshots, TakeRun, Through, ThroughRaw, Updates, Upgrade, Verify,
 };
+use ag_ui_stream::conversation::{AnswerError, Answers, Conversation, Thread, TooManyRounds, Tools, Turn};
 use ag_ui_stream::machine::Indexed;
-use ag_ui_stream::machine::{
-    Assembler, Enforcer, EventPipeline, Expander, IdChecks, Pipeline, PipelineBuilder, Verifier,
-};
+use ag_ui_stream::machine::{Assembler, Enforcer, EventPipeline, Expander, IdChecks, Pipeline, Verifier};
 use ag_ui_stream::snapshot::{Changed, Snapshot, Update};
-use ag_ui_stream::{Agent, Error, Event, EventStreamExt, Item, Raw, RawItem};
+use ag_ui_stream::{Agent, Error, Event, EventStreamExt, Item, Options, Raw, RawItem};
 use futures::stream::{self, FusedStream, Iter};
 
 /// Asserts that a type has all of these.
@@ -80,8 +79,11 @@ as_its_source_is!(
     Events,
     Updates,
     Snapshots,
+    Compact,
     TakeRun,
-    Through<Verifier>
+    OrRunError,
+    Through<Verifier>,
+    ThroughRaw<Enforcer>
 );
 
 is! {
@@ -99,9 +101,20 @@ is! {
     SplitEvents<Updates<RawEventStream>, AgentError>: Send, Sync, Unpin, Debug;
     SplitSnapshots<Updates<RawEventStream>, AgentError>: Send, Sync, Unpin, Debug;
     SplitEvents<Local, Infallible>: Unpin, Debug;
+    SharedEvents<Good, Infallible>: Send, Sync, Unpin, Debug;
+    SharedSnapshots<Pinned, Infallible>: Send, Sync, Unpin, Debug;
+    SharedError<Infallible>: Send, Sync, Unpin, Debug, std::error::Error;
     Reunited<Good, Infallible>: Send, Debug;
     ReuniteError<Good, Infallible>: Send, Sync, Unpin, Debug, std::error::Error;
 
+    Options: Send, Sync, Unpin, Debug, Clone, PartialEq, Default;
+    Thread: Send, Sync, Unpin, Debug, Clone;
+    Conversation<Box<dyn Agent>>: Send, Unpin, Debug;
+    Turn<'static>: Send, Unpin, Debug;
+    Answers<'static>: Send, Unpin, Debug;
+    Tools: Send, Sync, Unpin, Debug, Clone;
+    AnswerError: Send, Sync, Unpin, Debug, Clone, std::error::Error;
+    TooManyRounds: Send, Sync, Unpin, Debug, Clone, std::error::Error;
     Replay: Send, Sync, Unpin, Debug, Clone, Agent;
     RawEventStream: Send, Unpin;
     dyn Agent: Send, Sync, Agent;
@@ -130,7 +143,6 @@ is! {
     ag_ui_stream::machine::Upgrader: Send, Unpin, Debug, Default;
     Pipeline: Send, Unpin, Debug, Default;
     EventPipeline: Send, Unpin, Debug, Default;
-    PipelineBuilder: Send, Unpin, Debug, Default;
     IdChecks: Send, Sync, Unpin, Debug, Default, Clone;
 }
 
@@ -155,6 +167,7 @@ fn every_combinator_is_fused_over_any_source() {
     fused(events().assemble());
     fused(events().through(Verifier::new()));
     fused(text().take_run());
+    fused(text().enforce().or_run_error());
     fused(text().items());
     fused(text().events());
     fused(text().updates());

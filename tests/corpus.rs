@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use ag_ui_stream::codec::{Decoder, JsonLinesDecoder, SseDecoder};
 use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::input::{Outgoing, ProtocolVersion};
-use ag_ui_stream::machine::{Downgrader, EventPipeline, IdChecks, Machine, Pipeline, Push};
+use ag_ui_stream::machine::{Downgrader, EventPipeline, IdChecks, Machine, Push};
 use ag_ui_stream::snapshot::{RunOutcome, Snapshot};
-use ag_ui_stream::{Error, Event, EventType, Message, RawItem, Rule, Warning};
+use ag_ui_stream::{Error, Event, EventType, Message, Options, RawItem, Rule, Warning};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ struct Run {
 
 impl Run {
     fn of(fixture: &Fixture, strictness: IdChecks) -> Self {
-        let mut builder = Pipeline::builder().id_checks(strictness).ids(SequentialIds::new("generated-"));
+        let mut builder = Options::new().id_checks(strictness).ids(SequentialIds::new("generated-"));
         if let Some(messages) = &fixture.input.messages {
             builder = builder.history(read_messages(messages.get()));
         }

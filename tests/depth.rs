@@ -6,7 +6,7 @@
 mod support;
 
 use ag_ui_stream::machine::{Machine, Pipeline, Push};
-use ag_ui_stream::{Limits, RawEvent, Rule};
+use ag_ui_stream::{Limits, Options, RawEvent, Rule};
 use serde_json::{Value, json};
 use support::assembled::*;
 use support::*;
@@ -39,7 +39,7 @@ fn value(depth: usize) -> Value {
 }
 
 fn pushed<R: RawEvent>(event: R) -> Pipeline {
-    let mut pipeline = Pipeline::builder().limits(deepest()).build();
+    let mut pipeline = Options::new().limits(deepest()).build();
     pipeline.push(run_started()).unwrap();
     pipeline.push(event).unwrap();
     while let Some(update) = pipeline.pop() {
@@ -139,7 +139,7 @@ fn a6_a_patch_nests_no_deeper_than_an_event_could() {
             let [_, event] = assembled.snapshot.to_events();
             let text = serde_json::to_string(&event).unwrap();
             let events = [run_started().to_string(), text];
-            let mut pipeline = Pipeline::builder().limits(limits).build();
+            let mut pipeline = Options::new().limits(limits).build();
             assert!(events.iter().all(|event| pipeline.push(event.as_str()).is_ok()));
             // The deepest place is reached, changed and left again.
             let path = "/d".repeat(depth);

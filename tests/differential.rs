@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::{Machine, Pipeline, Push};
+use ag_ui_stream::machine::{Machine, Push};
 use ag_ui_stream::snapshot::RunOutcome;
-use ag_ui_stream::{Error, Event, Rule, Warning};
+use ag_ui_stream::{Error, Event, Options, Rule, Warning};
 use serde_json::{Value, json};
 
 mod support {
@@ -51,7 +51,7 @@ pub struct Case {
 
 impl Case {
     fn new(stream: Vec<String>, theirs: &Value) -> Self {
-        let mut pipeline = Pipeline::builder().ids(SequentialIds::new("generated-")).build();
+        let mut pipeline = Options::new().ids(SequentialIds::new("generated-")).build();
         let (mut ours, mut warnings, mut error) = (Seen::default(), Vec::new(), None);
         for input in stream.iter().map(|event| Some(event.as_str())).chain([None]) {
             let verdict = match input {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use ag_ui_stream::error::{Limit, LimitExceeded};
 use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use ag_ui_stream::snapshot::{Document, Snapshot};
-use ag_ui_stream::{Error, Limits, Rule};
+use ag_ui_stream::{Error, Limits, Options, Rule};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::assembled::*;
@@ -493,7 +493,7 @@ proptest! {
         patches in prop::collection::vec(prop::collection::vec((any_operation(), any::<[Option<prop::sample::Index>; 2]>()), 1..4), 1..8),
     ) {
         let mut model = start.clone();
-        let mut pipeline = Pipeline::builder().state(start).build();
+        let mut pipeline = Options::new().state(start).build();
         pipeline.push(run_started()).unwrap();
         for patch in patches {
             let mut all = Vec::new();

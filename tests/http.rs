@@ -11,7 +11,7 @@ use ag_ui_stream::client::{
 use ag_ui_stream::codec::Format;
 use ag_ui_stream::error::{AgentError, Limit, LimitExceeded, LimitStage, Truncated, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
-use ag_ui_stream::{Agent, AgentExt, Error, EventStreamExt, Limits, RawItem, Rule, RunAgentInput};
+use ag_ui_stream::{Agent, AgentExt, Error, EventStreamExt, Limits, Options, RawItem, Rule, RunAgentInput};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -671,7 +671,7 @@ async fn a_limit_says_whose_it_is_and_the_pipeline_has_that_of_its_agent() {
     };
     const MORE: usize = Limits::DEFAULT_MAX_EVENT_BYTES + 1000;
     let large = || body(format!("\"{}\"", "x".repeat(Limits::DEFAULT_MAX_EVENT_BYTES)));
-    let limits = |limits| HttpOptions::new().limits(limits);
+    let limits = |limits| HttpOptions::new().read_with(Options::new().limits(limits));
     let more = || limits(Limits { max_event_bytes: MORE, ..Limits::default() });
     // More than the default.
     let events = agent(&says(large()).await, more()).events(input()).await.unwrap();
@@ -684,9 +684,19 @@ async fn a_limit_says_whose_it_is_and_the_pipeline_has_that_of_its_agent() {
     let error = agent(&says(deep).await, less).events(input()).await.unwrap().try_collect::<Vec<_>>().await;
     let error = error.unwrap_err().to_string();
     assert_eq!(error, "event 1 is nested deeper than 8 levels, the `max_depth` of the pipeline");
-    // A pipeline of one's own keeps to its own.
+    // Whichever way the events come by: the source says how it is read.
     let events = agent(&says(large()).await, more()).start(input()).await.unwrap();
-    match events.events().try_collect::<Vec<_>>().await.unwrap_err() {
+    assert_eq!(events.events().try_collect::<Vec<_>>().await.unwrap().len(), 3);
+    let events = agent(&says(large()).await, more()).start(input()).await.unwrap();
+    let stages = events.upgrade().enforce().expand().verify().assemble();
+    assert_eq!(stages.try_collect::<Vec<_>>().await.unwrap().len(), 3);
+    let response = reqwest::get(says(large()).await).await.unwrap();
+    let events = response.agent_events_with(more()).await.unwrap().events();
+    assert_eq!(events.try_collect::<Vec<_>>().await.unwrap().len(), 3);
+    // A pipeline that is told otherwise keeps to that, and says so.
+    let own = Options::new().limits(Limits::default());
+    let events = agent(&says(large()).await, more()).events_with(input(), own).await.unwrap();
+    match events.try_collect::<Vec<_>>().await.unwrap_err() {
         Error::LimitExceeded(error) => {
             assert_eq!((error.stage, error.max), (LimitStage::Pipeline, Limits::DEFAULT_MAX_EVENT_BYTES))
         }
@@ -783,7 +793,7 @@ async fn a_flood_of_bytes_does_not_starve_the_timers() {
 #[tokio::test]
 async fn a_line_without_end_meets_the_limit() {
     let limits = Limits { max_event_bytes: 100_000, ..Limits::default() };
-    let options = HttpOptions::new().limits(limits);
+    let options = HttpOptions::new().read_with(Options::new().limits(limits));
     for head in ["data: {\"type\":\"", ""] {
         let piece: &[u8] = if head.is_empty() { b"data: no blank line\n" } else { &[b'x'; 8192] };
         let url = drips(format!("{SSE}{STARTED}{head}"), piece, Duration::ZERO).await;
@@ -899,6 +909,7 @@ async fn a_handle_aborts() {
     let (url, gone) = endless().await;
     let mut events = HttpAgent::new(&url).unwrap().start(input()).await.unwrap();
     let handle = events.abort_handle();
+    assert!(matches!(events.next().await, Some(Ok(RawItem::Options(_)))));
     assert!(events.next().await.unwrap().is_ok());
     let (first, ()) = tokio::join!(events.next(), async {
         tokio::time::sleep(Duration::from_millis(20)).await;

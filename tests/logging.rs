@@ -140,6 +140,6 @@ fn what_a_pipeline_and_a_stream_show_of_themselves_is_short() {
     pipeline.push(STARTED).unwrap();
     let shown = format!("{pipeline:?}");
     assert_eq!(shown, r#"Pipeline { events: 1, state: run "r" active, 0 open, messages: 0, ready: 1, .. }"#);
-    let shown = format!("{:?}", stream::iter([STARTED]).updates_with(pipeline));
+    let shown = format!("{:?}", stream::iter([STARTED]).through_raw(pipeline));
     assert!(shown.len() < 160 && shown.contains("state: open"), "{shown}");
 }

@@ -6,9 +6,9 @@
 mod support;
 
 use ag_ui_stream::error::{History, Subject, SubjectKind, Violation};
-use ag_ui_stream::machine::{Enforcer, Pipeline, Push};
+use ag_ui_stream::machine::{Enforcer, Push};
 use ag_ui_stream::message::AssistantMessage;
-use ag_ui_stream::{EventType, Message, Rule};
+use ag_ui_stream::{EventType, Message, Options, Rule};
 use serde_json::{Value, json};
 use support::verified::*;
 use support::*;
@@ -344,7 +344,7 @@ fn o4_r6_a_call_does_not_claim_a_message_that_may_be_held_from_before() {
     };
     let run = |events: Vec<Value>| [vec![run_started()], events, vec![run_finished()]].concat();
     let stream = |history: bool, runs: &[Vec<Value>]| {
-        let builder = Pipeline::builder();
+        let builder = Options::new();
         let held = Message::from(AssistantMessage::new("m"));
         let mut pipeline = if history { builder.history([held]) } else { builder }.build();
         runs.concat().iter().try_for_each(|event| pipeline.push(event))

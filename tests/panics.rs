@@ -141,7 +141,7 @@ fn a_machine_is_not_called_again() {
 fn a_stage_whose_id_generator_panicked_is_not_called_again() {
     let thinking = r#"{"type":"THINKING_START"}"#;
     let (source, remote) = gives([GOOD, thinking, GOOD]);
-    check(source.upgrade_with(Upgrader::new().with_ids(|| -> String { panic!("no id") })), &remote);
+    check(source.through_raw(Upgrader::new().with_ids(|| -> String { panic!("no id") })), &remote);
 }
 
 #[cfg(all(feature = "sse", feature = "json-lines"))]

@@ -5,7 +5,7 @@
 
 mod support;
 
-use ag_ui_stream::message::FunctionCall;
+use ag_ui_stream::message::{FunctionCall, PartialArguments};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::assembled::*;
@@ -92,6 +92,31 @@ proptest! {
             before = now;
         }
         prop_assert_eq!(before, Some(value));
+    }
+
+    #[test]
+    fn the_value_is_the_same_however_the_text_is_cut(
+        value in json_value(), form in 0..3, noise in prop::option::of((any::<prop::sample::Index>(), "[\\[\\]{}\",:\\\\a1 .-]{1,2}")), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let mut text = match form {
+            0 => value.to_string(),
+            1 => serde_json::to_string_pretty(&value).unwrap(),
+            _ => escaped(&value.to_string()),
+        };
+        let boundaries = |text: &str| prefixes(text).map(str::len).collect::<Vec<_>>();
+        if let Some((at, noise)) = noise {
+            text.insert_str(*at.get(&boundaries(&text)), &noise);
+        }
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| *cut.get(&boundaries(&text))).collect();
+        cuts.sort_unstable();
+        let mut arguments = PartialArguments::new();
+        let mut start = 0;
+        for end in cuts.into_iter().chain([text.len()]) {
+            arguments.push(&text[start..end]);
+            let whole = value_of(&text[..end]);
+            prop_assert_eq!(arguments.value(), whole.as_ref(), "{} of {}", end, text);
+            start = end;
+        }
     }
 
     #[test]

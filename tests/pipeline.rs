@@ -8,7 +8,7 @@ mod support;
 use support::cases;
 
 use ag_ui_stream::machine::{EventPipeline, Machine, Pipeline, Push};
-use ag_ui_stream::{Error, Item, Limits};
+use ag_ui_stream::{Error, Item, Limits, Options};
 use proptest::prelude::*;
 use serde_json::json;
 use support::stages::{one_by_one, whole, without_assembly};
@@ -22,7 +22,7 @@ fn r8_a_run_that_lost_an_event_is_never_a_success_whatever_is_pushed_behind() {
         r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
         &long,
     ]) {
-        let builder = || Pipeline::builder().limits(Limits { max_event_bytes: 128, ..Limits::default() });
+        let builder = || Options::new().limits(Limits { max_event_bytes: 128, ..Limits::default() });
         let (mut pipeline, mut events): (Pipeline, EventPipeline) = (builder().build(), builder().build_events());
         for event in
             [r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#, r#"{"type":"TEXT_MESSAGE_START","messageId":"m"}"#]

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use ag_ui_stream::codec::{Decoder, Format, SseDecoder};
-use ag_ui_stream::machine::{EventPipeline, Machine, Pipeline, Push, Repair, Repairer, Repairs, Verifier};
+use ag_ui_stream::machine::{Machine, Push, Repair, Repairer, Repairs, Verifier};
 use ag_ui_stream::snapshot::{RunOutcome, Snapshot};
-use ag_ui_stream::{Error, Event, Item, RawItem, Rule, Warning};
+use ag_ui_stream::{Error, Event, Item, Options, RawItem, Rule, Warning};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ struct Run {
 }
 
 fn run(repairs: impl Into<Repairs>, events: &[Value]) -> Run {
-    let mut pipeline = Pipeline::builder().repairs(repairs).build();
+    let mut pipeline = Options::new().repairs(repairs).build();
     let driven = drive(&mut pipeline, events);
     let (mut events, mut warnings) = (Vec::new(), Vec::new());
     for update in driven.out {
@@ -191,8 +191,7 @@ fn r8a_a_source_that_fails_behind_a_held_run_finished_does_not_take_back_its_out
 
     for (more, outcome) in [(None, "success"), (Some(custom()), "truncated")] {
         let events = [run_started(), run_finished()].into_iter().chain(more).map(Ok).chain([Err("reset")]);
-        let pipeline = Pipeline::builder().repairs(Repairs::ALL).build();
-        let mut updates = stream::iter(events).updates_with(pipeline);
+        let mut updates = stream::iter(events).updates_with(Options::new().repairs(Repairs::ALL));
         let last = block_on(std::pin::pin!(&mut updates).fold(None, |_, update| async { Some(update) }));
         assert!(matches!(last, Some(Err(Error::Source("reset")))), "{last:?}");
         assert_eq!(updates.snapshot().run().unwrap().outcome.as_str(), outcome);
@@ -501,7 +500,7 @@ fn streams() -> Vec<(String, Vec<RawItem>)> {
 
 fn through(repairs: Repairs, items: &[RawItem]) -> Driven<Item> {
     let ids = ag_ui_stream::id::SequentialIds::new("generated-");
-    drive(&mut EventPipeline::builder().ids(ids).repairs(repairs).build_events(), items.to_vec())
+    drive(&mut Options::new().ids(ids).repairs(repairs).build_events(), items.to_vec())
 }
 
 #[test]
@@ -546,7 +545,7 @@ fn the_producers_that_need_repairs_complete_with_all_of_their_messages() {
         let items: Vec<RawItem> = std::iter::from_fn(|| decoder.pop()).collect();
         let repair = *Repair::ALL.iter().find(|repair| repair.rule() == rule).unwrap();
         for repairs in [Repairs::from(repair), Repairs::ALL] {
-            let mut pipeline = Pipeline::builder().repairs(repairs).build();
+            let mut pipeline = Options::new().repairs(repairs).build();
             let driven = drive(&mut pipeline, items.clone());
             assert_eq!(driven.error, None, "{name}");
             let mut warnings = driven.out.iter().filter_map(|update| update.warning());
@@ -604,7 +603,7 @@ proptest! {
         let legal = drive(&mut Verifier::new(), repaired.events.clone()).error;
         prop_assert!(legal.as_ref().is_none_or(Error::is_truncated), "{:?}", legal);
         let texts: Vec<String> = events.iter().map(Value::to_string).collect();
-        let mut pipeline = Pipeline::builder().repairs(repairs).build();
+        let mut pipeline = Options::new().repairs(repairs).build();
         prop_assert_eq!(&drive(&mut pipeline, texts.iter().map(String::as_str)).error, &repaired.error);
         prop_assert_eq!(pipeline.snapshot(), &repaired.snapshot);
         if repaired.repaired().is_empty() {
@@ -627,7 +626,7 @@ proptest! {
         let events: Vec<Value> = [run_started()].into_iter().chain(events).filter(|event| event["type"] != "TEXT_MESSAGE_CHUNK").collect();
         let repaired = drive(&mut Repairer::new(Repairs::ALL), enforced(&events));
         let alone = drive(&mut Verifier::new(), repaired.out);
-        let whole = drive(&mut EventPipeline::builder().repairs(Repairs::ALL).build_events(), &events);
+        let whole = drive(&mut Options::new().repairs(Repairs::ALL).build_events(), &events);
         prop_assert_eq!(whole.events(), alone.events());
     }
 }

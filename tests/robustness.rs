@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use ag_ui_stream::machine::{Machine, Pipeline, Push};
-use ag_ui_stream::{Error, RawEvent, Rule};
+use ag_ui_stream::{Error, Options, RawEvent, Rule};
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -53,7 +53,7 @@ fn damaged() -> impl Strategy<Value = Vec<Vec<u8>>> {
 fn verdicts<R: RawEvent>(events: impl Iterator<Item = R>) -> Vec<(Vec<String>, Option<Error>)> {
     events
         .map(|event| {
-            let mut pipeline = Pipeline::builder().ids(ag_ui_stream::id::SequentialIds::new("id-")).build();
+            let mut pipeline = Options::new().ids(ag_ui_stream::id::SequentialIds::new("id-")).build();
             pipeline.push(r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#).unwrap();
             let error = pipeline.push(event).err();
             let out = std::iter::from_fn(|| pipeline.pop()).map(|update| format!("{:?}", update.item())).collect();

@@ -22,10 +22,9 @@ use ag_ui_stream::agent::BoxError;
 use ag_ui_stream::codec::{Decoder, Format};
 use ag_ui_stream::combinator::pieces;
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::EventPipeline;
 use ag_ui_stream::record::RecordStreamExt;
 use ag_ui_stream::record::Timing;
-use ag_ui_stream::{ByteStreamExt, Error, Event, EventStreamExt, Item, Raw, RawItem};
+use ag_ui_stream::{ByteStreamExt, Error, Event, EventStreamExt, Item, Options, Raw, RawItem};
 use futures::executor::block_on;
 use futures::future::Either;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
@@ -269,15 +268,15 @@ fn decoded<'a>(form: Form, is_read: bool, cut: impl IntoIterator<Item = &'a [u8]
 fn items<'a>(form: Form, is_read: bool, cut: impl IntoIterator<Item = &'a [u8]>) -> Ran<Item> {
     let source = Pieces::of(cut);
     if is_read {
-        run(form.decode(pieces(source)).items_with(pipeline()))
+        run(form.decode(pieces(source)).items_with(options()))
     } else {
-        run(form.decode(source).items_with(pipeline()))
+        run(form.decode(source).items_with(options()))
     }
 }
 
 /// One whose generated ids are the same each time.
-fn pipeline() -> EventPipeline {
-    EventPipeline::builder().ids(SequentialIds::new("generated-")).build_events()
+fn options() -> Options {
+    Options::new().ids(SequentialIds::new("generated-"))
 }
 
 /// How many captures share the work of being cut in two at every byte, which costs their length
@@ -428,9 +427,9 @@ proptest! {
             from = to;
         }
         let source = stream::iter([Ok::<_, Infallible>(&bytes[..])]);
-        let whole: Vec<_> = block_on(form.decode(source).items_with(pipeline()).collect());
+        let whole: Vec<_> = block_on(form.decode(source).items_with(options()).collect());
         let (source, remote) = script(steps);
-        let stream = form.decode(source).items_with(pipeline());
+        let stream = form.decode(source).items_with(options());
         prop_assert_eq!(piecewise(stream, &remote, patience.into_iter()), whole, "{} as {:?}", capture.name, form);
         prop_assert!(remote.is_dropped());
     }

@@ -18,7 +18,7 @@ use ag_ui_stream::client::{
 };
 use ag_ui_stream::error::{Limit, LimitExceeded, LimitStage, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, UserMessage};
-use ag_ui_stream::{Agent, AgentExt, EncodeStreamExt, Error, EventStreamExt, Limits, Rule, RunAgentInput};
+use ag_ui_stream::{Agent, AgentExt, EncodeStreamExt, Error, EventStreamExt, Limits, Options, Rule, RunAgentInput};
 use futures::stream::{self, FusedStream};
 use futures::{Sink, SinkExt, Stream, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
@@ -323,8 +323,13 @@ mod protobuf {
         let messages =
             [Message::text(STARTED), Message::binary(frames[1].clone()), Message::binary(frames[2][4..].to_vec())];
         let url = says(messages).await;
-        let items: Vec<_> =
-            agent(&url, WebSocketOptions::new()).start(input()).await.unwrap().try_collect().await.unwrap();
+        let items: Vec<_> = agent(&url, WebSocketOptions::new())
+            .start(RunAgentInput::new("t", "r", []))
+            .await
+            .unwrap()
+            .try_collect()
+            .await
+            .unwrap();
         let indexes = items.iter().map(|item| match item {
             RawItem::Event { index, .. } => *index,
             other => panic!("{other:?}"),
@@ -544,7 +549,7 @@ async fn a_message_that_is_too_long_meets_the_limit() {
         frame(true, 0, &long.as_bytes()[600..]),
     ];
     for url in [says([STARTED.to_owned(), long.clone()]).await, writes(announced).await, writes(parts.concat()).await] {
-        let outcome = run_with(&url, WebSocketOptions::new().limits(limits)).await;
+        let outcome = run_with(&url, WebSocketOptions::new().read_with(Options::new().limits(limits))).await;
         match outcome.error {
             Some(Error::LimitExceeded(error)) => assert_eq!(*error, exceeded),
             other => panic!("{other:?}"),
@@ -559,7 +564,8 @@ async fn a_message_that_is_too_long_meets_the_limit() {
     .await;
     let (mut socket, _) = connect_async(&url).await.unwrap();
     socket.send(Message::text("{}")).await.unwrap();
-    let outcome = outcome(socket.agent_events_with(WebSocketOptions::new().limits(limits))).await;
+    let outcome =
+        outcome(socket.agent_events_with(WebSocketOptions::new().read_with(Options::new().limits(limits)))).await;
     assert!(matches!(outcome.error, Some(Error::LimitExceeded(error)) if *error == exceeded));
 }
 
@@ -567,7 +573,7 @@ async fn a_message_that_is_too_long_meets_the_limit() {
 async fn an_event_as_long_as_the_limit_is_good() {
     let text = format!(r#"{{"type":"RUN_ERROR","message":"{}"}}"#, "x".repeat(1000));
     let limits = Limits { max_event_bytes: text.len(), ..Limits::default() };
-    let outcome = run_with(&says([text]).await, WebSocketOptions::new().limits(limits)).await;
+    let outcome = run_with(&says([text]).await, WebSocketOptions::new().read_with(Options::new().limits(limits))).await;
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
 }
 
@@ -675,7 +681,8 @@ async fn without_that_it_is_for_the_server_to_close() {
         close(socket, None).await;
     })
     .await;
-    let mut events = agent(&url, WebSocketOptions::new().after_run(None)).start(input()).await.unwrap();
+    let mut events =
+        agent(&url, WebSocketOptions::new().after_run(None)).start(RunAgentInput::new("t", "r", [])).await.unwrap();
     for _ in WHOLE {
         assert!(events.next().await.unwrap().is_ok());
     }
@@ -896,7 +903,7 @@ async fn a_deadline_counts_from_the_start_and_not_from_the_open_socket() {
     let agent = WebSocketAgent::builder(&url).options(WebSocketOptions::new().deadline(limit)).connect_timeout(None);
     let agent = agent.build().unwrap();
     let began = tokio::time::Instant::now();
-    let (events, ()) = tokio::join!(agent.start(input()), async {
+    let (events, ()) = tokio::join!(agent.start(RunAgentInput::new("t", "r", [])), async {
         tokio::time::pause();
         tokio::time::advance(limit / 2).await;
         tokio::time::resume();
@@ -940,7 +947,7 @@ async fn floods(bytes: Vec<u8>) -> String {
 async fn fragments_without_end_meet_the_limit() {
     let limits = Limits { max_event_bytes: 100_000, ..Limits::default() };
     let url = floods(frame(false, 0, &[b' '; 1000])).await;
-    match run_with(&url, WebSocketOptions::new().limits(limits)).await.error {
+    match run_with(&url, WebSocketOptions::new().read_with(Options::new().limits(limits))).await.error {
         Some(Error::LimitExceeded(error)) => {
             assert_eq!(*error, LimitExceeded::new(2, Limit::EventBytes, 100_000).of(LimitStage::Decoder));
         }
@@ -1038,7 +1045,7 @@ async fn a_next_that_is_dropped_loses_nothing() {
         close(socket, None).await;
     })
     .await;
-    let mut events = WebSocketAgent::new(&url).unwrap().start(input()).await.unwrap();
+    let mut events = WebSocketAgent::new(&url).unwrap().start(RunAgentInput::new("t", "r", [])).await.unwrap();
     let mut items = Vec::new();
     let mut dropped = 0;
     loop {
@@ -1111,7 +1118,7 @@ async fn a_frame_that_announces_too_much_is_refused_before_it_comes() {
         let _ = wait.await;
     })
     .await;
-    let error = run_with(&url, WebSocketOptions::new().limits(limits)).await.error;
+    let error = run_with(&url, WebSocketOptions::new().read_with(Options::new().limits(limits))).await.error;
     let exceeded = LimitExceeded::new(1, Limit::EventBytes, 1000).of(LimitStage::Decoder);
     assert!(matches!(&error, Some(Error::LimitExceeded(error)) if **error == exceeded), "{error:?}");
     drop(done);

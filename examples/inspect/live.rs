@@ -10,7 +10,7 @@ use ag_ui_stream::id::{IdGenerator, RandomIds};
 use ag_ui_stream::message::UserMessage;
 #[cfg(feature = "record")]
 use ag_ui_stream::record::RecordAgentExt;
-use ag_ui_stream::{Agent, Error, Raw, RawItem, RunAgentInput};
+use ag_ui_stream::{Agent, Error, Options, Raw, RawItem, RunAgentInput};
 use futures::TryStreamExt;
 use tokio::runtime::Runtime;
 use tokio::signal::ctrl_c;
@@ -34,7 +34,7 @@ pub(crate) fn run(url: &str, options: &RunOptions, settings: &Settings) -> Resul
     if let Some(token) = &options.bearer {
         builder = builder.bearer(token);
     }
-    builder = builder.options(HttpOptions::new().repairs(settings.repairs));
+    builder = builder.options(HttpOptions::new().read_with(Options::new().repairs(settings.repairs)));
     let agent = builder.build().map_err(|error| unreadable(&error))?;
     let input = input_of(options, settings)?;
     let history = serde_json::to_vec(&input).map_err(|error| Unreadable::new(error.to_string()))?;
@@ -112,9 +112,13 @@ impl Source for Live {
                 if let Some(input) = input.take() {
                     *events = Some(agent.run(input).await.map_err(Error::Source)?);
                 }
-                match events {
-                    Some(events) => events.try_next().await,
-                    None => Ok(None),
+                let Some(events) = events else { return Ok(None) };
+                loop {
+                    match events.try_next().await {
+                        // What the run is given is known here.
+                        Ok(Some(RawItem::Options(_))) => {}
+                        next => break next,
+                    }
                 }
             };
             tokio::select! {

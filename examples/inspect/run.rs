@@ -3,9 +3,9 @@
 use std::io;
 
 use ag_ui_stream::error::{Truncated, TruncatedBy};
-use ag_ui_stream::machine::{EventPipeline, IdChecks, Machine, Pipeline, PipelineBuilder, Push, Repairs};
+use ag_ui_stream::machine::{EventPipeline, IdChecks, Machine, Pipeline, Push, Repairs};
 use ag_ui_stream::snapshot::Update;
-use ag_ui_stream::{Error, Event, Item, Limits, Message, Raw, RawItem};
+use ag_ui_stream::{Error, Event, Item, Limits, Message, Options, Raw, RawItem};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -120,8 +120,8 @@ pub(crate) struct History {
 }
 
 impl Settings {
-    fn builder(&self) -> PipelineBuilder {
-        let builder = Pipeline::builder().id_checks(self.strictness).repairs(self.repairs);
+    fn builder(&self) -> Options {
+        let builder = Options::new().id_checks(self.strictness).repairs(self.repairs);
         if self.compat { builder } else { builder.without_upgrade() }
     }
 

@@ -10,8 +10,7 @@ use futures::stream::{self, Stream, StreamExt};
 use crate::combinator::{EventStreamExt, Events, Items, RawInput, Snapshots, Updates};
 use crate::error::Error;
 pub use crate::error::{AgentError, BoxError};
-use crate::limits::Limits;
-use crate::machine::{Pipeline, PipelineBuilder};
+use crate::options::Options;
 use crate::raw::Owned;
 use crate::raw::{Raw, RawEvent, RawItem};
 use crate::run_input::RunAgentInput;
@@ -19,7 +18,9 @@ use crate::run_input::RunAgentInput;
 /// What running an agent gives: its raw events, as they come, with the warnings of whatever
 /// decoded them.
 ///
-/// A stream that any method of [`EventStreamExt`] takes. [`raw_event_stream`] makes one.
+/// A stream that any method of [`EventStreamExt`] takes. [`raw_event_stream`] makes one, and has it say
+/// first which [options](RawItem::Options) it is read with: the input's messages and state, so that
+/// `agent.run(input).await?.updates()` knows the conversation.
 ///
 /// # Errors
 /// [`Error::Source`] with the agent's own, and those of a decoder: [`Error::Truncated`],
@@ -76,14 +77,6 @@ pub trait Agent: Send + Sync {
     /// # Errors
     /// Where the run cannot be started. What fails later is the last item of the stream.
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError>;
-
-    /// The bounds that its runs are read with: what [`AgentExt`] gives to the pipeline, so that an
-    /// event which the agent's decoder lets pass is not too long for the next stage.
-    ///
-    /// An agent around another one gives that one's; the default is [`Limits::default`].
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
 }
 
 /// From an [`Agent`] to events and conversations, with one call.
@@ -92,9 +85,8 @@ pub trait Agent: Send + Sync {
 /// cannot be run and that its stream fails are [`Error::Source`]; what its decoder finds is the same
 /// error as without an agent, and its warnings are among the others.
 ///
-/// For other options than the defaults: `agent.run(input).await?.updates_with(pipeline)`, with a
-/// pipeline that [knows the input](crate::machine::PipelineBuilder::input) and has the
-/// [bounds](Agent::limits) of the agent.
+/// Each has a twin that takes [`Options`]. What these leave open is the agent's to say: a client passes the
+/// limits on that its decoder has.
 pub trait AgentExt: Agent {
     /// Runs the agent: each event with the conversation after it, as
     /// [`EventStreamExt::updates`] gives them.
@@ -102,9 +94,18 @@ pub trait AgentExt: Agent {
         &self,
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Updates<RawEventStream>, Error<AgentError>>> + Send {
+        self.updates_with(input, Options::new())
+    }
+
+    /// The same with these options.
+    fn updates_with(
+        &self,
+        input: RunAgentInput,
+        options: Options,
+    ) -> impl Future<Output = Result<Updates<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let (events, pipeline) = begin(self, input).await?;
-            Ok(events.updates_with(pipeline.build()))
+            let options = options.or(Options::new().input(&input));
+            Ok(self.run(input).await.map_err(Error::Source)?.updates_with(options))
         }
     }
 
@@ -114,9 +115,18 @@ pub trait AgentExt: Agent {
         &self,
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Snapshots<RawEventStream>, Error<AgentError>>> + Send {
+        self.snapshots_with(input, Options::new())
+    }
+
+    /// The same with these options.
+    fn snapshots_with(
+        &self,
+        input: RunAgentInput,
+        options: Options,
+    ) -> impl Future<Output = Result<Snapshots<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let (events, pipeline) = begin(self, input).await?;
-            Ok(events.snapshots_with(pipeline.build()))
+            let options = options.or(Options::new().input(&input));
+            Ok(self.run(input).await.map_err(Error::Source)?.snapshots_with(options))
         }
     }
 
@@ -126,9 +136,18 @@ pub trait AgentExt: Agent {
         &self,
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Events<RawEventStream>, Error<AgentError>>> + Send {
+        self.events_with(input, Options::new())
+    }
+
+    /// The same with these options.
+    fn events_with(
+        &self,
+        input: RunAgentInput,
+        options: Options,
+    ) -> impl Future<Output = Result<Events<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let (events, pipeline) = begin(self, input).await?;
-            Ok(events.events_with(pipeline.build_events()))
+            let options = options.or(Options::new().input(&input));
+            Ok(self.run(input).await.map_err(Error::Source)?.events_with(options))
         }
     }
 
@@ -138,23 +157,23 @@ pub trait AgentExt: Agent {
         &self,
         input: RunAgentInput,
     ) -> impl Future<Output = Result<Items<RawEventStream>, Error<AgentError>>> + Send {
+        self.items_with(input, Options::new())
+    }
+
+    /// The same with these options.
+    fn items_with(
+        &self,
+        input: RunAgentInput,
+        options: Options,
+    ) -> impl Future<Output = Result<Items<RawEventStream>, Error<AgentError>>> + Send {
         async move {
-            let (events, pipeline) = begin(self, input).await?;
-            Ok(events.items_with(pipeline.build_events()))
+            let options = options.or(Options::new().input(&input));
+            Ok(self.run(input).await.map_err(Error::Source)?.items_with(options))
         }
     }
 }
 
 impl<A: Agent + ?Sized> AgentExt for A {}
-
-/// Runs the agent, with the makings of a pipeline that knows what the input says.
-async fn begin(
-    agent: &(impl Agent + ?Sized),
-    input: RunAgentInput,
-) -> Result<(RawEventStream, PipelineBuilder), Error<AgentError>> {
-    let pipeline = Pipeline::builder().limits(agent.limits()).input(&input);
-    Ok((agent.run(input).await.map_err(Error::Source)?, pipeline))
-}
 
 #[async_trait]
 impl<F, Fut, S> Agent for F
@@ -164,15 +183,18 @@ where
     S: Stream<Item: RawInput<Error: Into<BoxError>>> + Send + 'static,
 {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
-        Ok(raw_event_stream(self(input).await?))
+        let said = Options::of_run(&input);
+        Ok(told(said, self(input).await?))
     }
 }
 
-/// From a stream that a stage on raw events would take to a [`RawEventStream`]: what most
-/// implementations of [`Agent`] end with.
+/// From a stream that a stage on raw events would take to the [`RawEventStream`] of a run with this input:
+/// what most implementations of [`Agent`] end with. Typed events and items are raw events too, so that
+/// middleware may work on either.
 ///
-/// Events are numbered in the order in which they come, unless a decoder has done so. A source that
-/// fails is not polled again.
+/// Events are numbered in the order in which they come, unless a stage has done so. An error of this
+/// crate stays what it is, a violation a violation; any other is [`Error::Source`]. A source that fails
+/// is not polled again.
 ///
 /// # Examples
 /// ```
@@ -188,20 +210,62 @@ where
 /// impl Agent for Local {
 ///     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
 ///         let (events, receiver) = mpsc::channel::<String>(16);
+///         let started = format!(r#"{{"type":"RUN_STARTED","threadId":"{}"}}"#, input.thread_id);
 ///         tokio::spawn(async move {
-///             let _ = events.send(format!(r#"{{"type":"RUN_STARTED","threadId":"{}"}}"#, input.thread_id)).await;
+///             let _ = events.send(started).await;
 ///         });
-///         Ok(raw_event_stream(ReceiverStream::new(receiver)))
+///         Ok(raw_event_stream(&input, ReceiverStream::new(receiver)))
 ///     }
 /// }
 /// ```
-pub fn raw_event_stream<S>(events: S) -> RawEventStream
+///
+/// Middleware over typed items, around any agent:
+/// ```
+/// use ag_ui_stream::agent::{AgentError, RawEventStream, Replay, raw_event_stream};
+/// use ag_ui_stream::{Agent, AgentExt, Event, Item, RunAgentInput};
+/// use futures::TryStreamExt;
+///
+/// /// Leaves out what is no part of the conversation.
+/// struct Quiet<A>(A);
+///
+/// #[async_trait::async_trait]
+/// impl<A: Agent> Agent for Quiet<A> {
+///     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+///         let items = self.0.run(input.clone()).await?.enforce();
+///         let is_loud = |item: &Item| matches!(item.event(), Some(Event::Custom(_)));
+///         Ok(raw_event_stream(&input, items.try_filter(move |item| std::future::ready(!is_loud(item)))))
+///     }
+/// }
+///
+/// # use ag_ui_stream::EventStreamExt;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ag_ui_stream::Error<AgentError>> {
+/// let agent = Quiet(Replay::new([
+///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+///     r#"{"type":"CUSTOM","name":"n","value":0}"#,
+///     r#"{"type":"STEP_FINISHED","stepName":"s"}"#,
+/// ]));
+/// let updates = agent.updates(RunAgentInput::new("t", "r", [])).await?;
+/// let error = updates.try_for_each(|_| async { Ok(()) }).await.unwrap_err();
+/// assert!(matches!(error, ag_ui_stream::Error::Violation(violation) if violation.event == 2));
+/// # Ok(())
+/// # }
+/// ```
+pub fn raw_event_stream<S>(input: &RunAgentInput, events: S) -> RawEventStream
+where
+    S: Stream<Item: RawInput<Error: Into<BoxError>>> + Send + 'static,
+{
+    told(Options::of_run(input), events)
+}
+
+/// The stream of a run that says this of itself.
+pub(crate) fn told<S>(said: Options, events: S) -> RawEventStream
 where
     S: Stream<Item: RawInput<Error: Into<BoxError>>> + Send + 'static,
 {
     let mut next = 0;
     let items = events.map(move |item| {
-        let item = item.into_result().map_err(|error| error.map_source(AgentError::new))?;
+        let item = item.into_result().map_err(|error| unwrapped(error.map_source(AgentError::new)))?;
         Ok(match item.own() {
             Owned::Event(raw, index) => {
                 let index = index.unwrap_or(next);
@@ -209,9 +273,25 @@ where
                 RawItem::Event { raw, index }
             }
             Owned::Warning(warning) => RawItem::Warning(warning),
+            Owned::Options(options) => RawItem::Options(options),
         })
     });
-    items.boxed()
+    match said.is_empty() {
+        true => items.boxed(),
+        false => stream::iter([Ok(RawItem::Options(Box::new(said)))]).chain(items).boxed(),
+    }
+}
+
+/// What a stage before found, where a source's error holds it.
+fn unwrapped(error: Error<AgentError>) -> Error<AgentError> {
+    let Error::Source(error) = error else { return error };
+    if let Some(found) = error.downcast_ref::<Error<AgentError>>() {
+        return unwrapped(found.clone());
+    }
+    match error.downcast_ref::<Error>() {
+        Some(found) => found.clone().with_source(),
+        None => Error::Source(error),
+    }
 }
 
 /// Gives a closure back as it is, and tells the compiler that it is an [`Agent`]: the types of its
@@ -251,20 +331,12 @@ impl Agent for Box<dyn Agent + '_> {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
         (**self).run(input).await
     }
-
-    fn limits(&self) -> Limits {
-        (**self).limits()
-    }
 }
 
 #[async_trait]
 impl Agent for &(dyn Agent + '_) {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
         (**self).run(input).await
-    }
-
-    fn limits(&self) -> Limits {
-        (**self).limits()
     }
 }
 
@@ -273,16 +345,13 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
         (**self).run(input).await
     }
-
-    fn limits(&self) -> Limits {
-        (**self).limits()
-    }
 }
 
 /// An agent that gives events which are there already, the same in each run: a recording, or a
 /// test's.
 ///
-/// It does not look at its input; what it gives carries the ids that it was made with.
+/// Of its input it takes no more than the conversation before; what it gives carries the ids that it was
+/// made with.
 ///
 /// # Examples
 /// ```
@@ -311,7 +380,7 @@ impl Replay {
         Self::from_fn(move || {
             let events = Arc::clone(&events);
             let events = (0..events.len()).filter_map(move |index| events.get(index).cloned());
-            raw_event_stream(stream::iter(events))
+            told(Options::new(), stream::iter(events))
         })
     }
 
@@ -334,10 +403,10 @@ impl Replay {
 
 #[async_trait]
 impl Agent for Replay {
-    async fn run(&self, _: RunAgentInput) -> Result<RawEventStream, AgentError> {
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
         let open = self.open.as_ref().map_err(AgentError::clone)?;
         let fails = stream::iter(self.fails.clone().map(|error| Err(Error::Source(error))));
-        Ok(open().chain(fails).boxed())
+        Ok(raw_event_stream(&input, open().chain(fails)))
     }
 }
 

@@ -18,7 +18,9 @@ use super::{AbortHandle, ClientError};
 use crate::agent::BoxError;
 use crate::error::Error;
 use crate::machine::Downgrader;
+use crate::options::Options;
 use crate::outgoing::Outgoing;
+use crate::raw::RawItem;
 use crate::run_input::RunAgentInput;
 use crate::warning::Warning;
 
@@ -69,23 +71,25 @@ impl<R, O> Runner<R, O> {
     }
 
     /// Gives the input as it is sent to `run`, whose work the handle and the deadline may end. Gives
-    /// what comes of it, and what the events are to be told: how old the server is, and what there is
-    /// to say about the input.
+    /// what comes of it, how old the server is, and what the events are to begin with: the conversation,
+    /// and what there is to say about the input.
     pub(super) async fn start<T, Fut>(
         &self,
         options: &Common,
         input: RunAgentInput,
         run: impl FnOnce(String, Deadline, AbortHandle) -> Fut,
-    ) -> Result<(T, Downgrader, Vec<Warning>), ClientError>
+    ) -> Result<(T, Downgrader, Vec<RawItem>), ClientError>
     where
         Fut: Future<Output = Result<T, ClientError>>,
     {
+        let said = Options::of_run(&input);
         let (body, warnings) = body_of(self.outgoing, input)?;
         let abort = self.abort.clone().unwrap_or_else(AbortHandle::new);
         let run = run(body, until(options.deadline), abort.clone());
         let run = unless_aborted(abort, within(options.deadline, ClientError::Deadline, run));
-        let peer = Downgrader::new(self.outgoing.peer()).with_limits(options.limits);
-        Ok((run.await?, peer, warnings))
+        let peer = Downgrader::new(self.outgoing.peer()).with_limits(options.limits());
+        let said = (!said.is_empty()).then(|| RawItem::Options(Box::new(said)));
+        Ok((run.await?, peer, said.into_iter().chain(warnings.into_iter().map(RawItem::Warning)).collect()))
     }
 
     /// The same with a handle that ends its runs.
@@ -156,11 +160,7 @@ macro_rules! agent_and_builder {
         #[async_trait]
         impl Agent for $agent {
             async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
-                Ok(raw_event_stream(self.start(input).await?))
-            }
-
-            fn limits(&self) -> Limits {
-                self.runner.options.common.limits
+                Ok(told(Options::new(), self.start(input).await?))
             }
         }
 

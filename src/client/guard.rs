@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::machine::Downgrader;
 use crate::raw::RawItem;
 use crate::version::ProtocolVersion;
-use crate::warning::Warning;
 
 /// When a run has to be over, and how long it may take.
 pub(super) type Deadline = Option<(Instant, Duration)>;
@@ -58,7 +57,7 @@ pin_project! {
         #[pin]
         events: Option<S>,
         // What there was to say before the first event.
-        warnings: vec::IntoIter<Warning>,
+        first: vec::IntoIter<RawItem>,
         peer: Downgrader,
         // Whether a run has ended, and no other has begun since.
         is_run_over: bool,
@@ -72,9 +71,11 @@ pin_project! {
 
 impl<S> Guarded<S> {
     pub(super) fn new(events: S, options: &Common, deadline: Deadline, abort: AbortHandle) -> Self {
+        let said = &options.options;
+        let said: Vec<_> = (!said.is_empty()).then(|| RawItem::Options(Box::new(said.clone()))).into_iter().collect();
         Self {
             events: Some(events),
-            warnings: Vec::new().into_iter(),
+            first: said.into_iter(),
             peer: Downgrader::new(ProtocolVersion::CURRENT),
             is_run_over: false,
             idle: Idle::new(options.no_event),
@@ -90,10 +91,10 @@ impl<S> Guarded<S> {
         Self { peer, ..self }
     }
 
-    /// The same after these warnings, and those that are there already.
-    pub(super) fn with_warnings(self, mut warnings: Vec<Warning>) -> Self {
-        warnings.extend(self.warnings);
-        Self { warnings: warnings.into_iter(), ..self }
+    /// The same after these, and what is to come first already.
+    pub(super) fn after(self, mut first: Vec<RawItem>) -> Self {
+        first.extend(self.first);
+        Self { first: first.into_iter(), ..self }
     }
 
     /// Whether nothing more comes.
@@ -135,8 +136,8 @@ where
             (Poll::Ready(cut), _) => Some(Err(Error::Source(cut))),
             (Poll::Pending, None) => None,
             (Poll::Pending, Some(events)) => {
-                if let Some(warning) = this.warnings.next() {
-                    return Poll::Ready(Some(Ok(RawItem::Warning(warning))));
+                if let Some(item) = this.first.next() {
+                    return Poll::Ready(Some(Ok(item)));
                 }
                 match events.poll_next(cx) {
                     Poll::Ready(item) => item,
@@ -183,9 +184,9 @@ where
 macro_rules! guarded_events {
     ($events:ident $(<$source:ident> where $item:ty)?) => {
         impl$(<$source>)? $events$(<$source>)? {
-            /// The same from a server that speaks this version at most, after these warnings.
-            pub(super) fn with_peer(mut self, peer: Downgrader, warnings: Vec<Warning>) -> Self {
-                self.events = self.events.with_peer(peer).with_warnings(warnings);
+            /// The same from a server that speaks this version at most, after these.
+            pub(super) fn with_peer(mut self, peer: Downgrader, first: Vec<RawItem>) -> Self {
+                self.events = self.events.with_peer(peer).after(first);
                 self
             }
 

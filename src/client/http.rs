@@ -13,9 +13,9 @@ use reqwest::{Client, RequestBuilder, Url};
 use super::builder::{CONNECT, Runner, Setup, agent_and_builder};
 use super::guard::within;
 use super::{AbortHandle, ClientError, HttpEvents, HttpOptions};
-use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
+use crate::agent::{Agent, AgentError, BoxError, RawEventStream, told};
 use crate::codec::Format;
-use crate::limits::Limits;
+use crate::options::Options;
 use crate::run_input::RunAgentInput;
 use crate::version::ProtocolVersion;
 
@@ -75,9 +75,8 @@ impl HttpAgent {
 
     /// Starts a run, and gives its events once the head of the answer is there and found good.
     ///
-    /// They bring no conversation along: where the input has messages, as after the first turn, the
-    /// next stage is one with [a pipeline that knows them](crate::machine::PipelineBuilder::input),
-    /// as [`AgentExt`](crate::AgentExt) has it.
+    /// They [say first](crate::RawItem::Options) what the conversation is, where the input has one, and
+    /// how they are read.
     ///
     /// # Errors
     /// [`ClientError`], those from before the first event.
@@ -94,8 +93,8 @@ impl HttpAgent {
             });
             HttpEvents::open(response.await?, options, deadline, abort).await
         };
-        let (events, peer, warnings) = self.runner.start(&options.common, input, run).await?;
-        Ok(events.with_peer(peer, warnings))
+        let (events, peer, first) = self.runner.start(&options.common, input, run).await?;
+        Ok(events.with_peer(peer, first))
     }
 }
 

@@ -3,11 +3,12 @@
 use core::time::Duration;
 
 use crate::limits::Limits;
+use crate::options::Options;
 
 /// The bound of the decoder and the timers that any answer has.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    pub(super) limits: Limits,
+    pub(super) options: Options,
     /// For the answer to begin, and between any two signs of life.
     pub(super) silence: Option<Duration>,
     pub(super) no_event: Option<Duration>,
@@ -23,12 +24,16 @@ impl Common {
 
     pub(super) fn new(after_run: Option<Duration>) -> Self {
         Self {
-            limits: Limits::default(),
+            options: Options::new(),
             silence: Some(Self::SILENCE),
             no_event: Some(Self::NO_EVENT),
             deadline: None,
             after_run,
         }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.options.limits.unwrap_or_default()
     }
 }
 
@@ -40,13 +45,11 @@ macro_rules! common_options {
             /// long.
             pub const DEFAULT_NO_EVENT: Duration = Common::NO_EVENT;
 
-            /// Other bounds: of the decoder, and, where the agent is run through
-            /// [`AgentExt`](crate::AgentExt), of the pipeline too
-            /// ([`Agent::limits`](crate::Agent::limits)). Elsewhere the pipeline keeps to its
-            /// [own](crate::machine::PipelineBuilder::limits); which of the two was met stands in the
-            /// error ([`LimitExceeded::stage`](crate::error::LimitExceeded::stage)).
-            pub fn limits(mut self, limits: Limits) -> Self {
-                self.common.limits = limits;
+            /// How the events are read, by the decoder and by every stage after it: bounds, repairs,
+            /// checks of ids. A stage that is told otherwise keeps to that; whose bound was met stands in
+            /// the error ([`LimitExceeded::stage`](crate::error::LimitExceeded::stage)).
+            pub fn read_with(mut self, options: Options) -> Self {
+                self.common.options = options;
                 self
             }
 

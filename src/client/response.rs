@@ -22,8 +22,8 @@ use crate::codec::{Decoder, Format, SseDecoder};
 use crate::combinator::{Idle, Staged};
 use crate::error::Error;
 use crate::excerpt::excerpt;
-use crate::limits::Limits;
 use crate::machine::{Downgrader, Machine, Push, Repairs};
+use crate::options::Options;
 use crate::raw::RawItem;
 use crate::rule::Rule;
 use crate::warning::Warning;
@@ -52,7 +52,6 @@ pub struct HttpOptions {
     tolerate_done: bool,
     tolerate_empty_data: bool,
     assume: Option<Format>,
-    repairs: Repairs,
 }
 
 impl HttpOptions {
@@ -60,16 +59,10 @@ impl HttpOptions {
     /// comments do so every few seconds.
     pub const DEFAULT_NO_BYTES: Duration = Common::SILENCE;
 
-    /// The default [`Limits`], both timers, no deadline, no tolerance, and the server closes the
+    /// The default [`Limits`](crate::Limits), both timers, no deadline, no tolerance, and the server closes the
     /// connection.
     pub fn new() -> Self {
-        Self {
-            common: Common::new(None),
-            tolerate_done: false,
-            tolerate_empty_data: false,
-            assume: None,
-            repairs: Repairs::NONE,
-        }
+        Self { common: Common::new(None), tolerate_done: false, tolerate_empty_data: false, assume: None }
     }
 
     /// How long the head of the answer may take, [`ClientError::NoHead`], and then how long no byte of
@@ -96,12 +89,6 @@ impl HttpOptions {
         Self { assume: Some(format), ..self }
     }
 
-    /// As [`SseDecoder::with_repairs`]; the other repairs are the
-    /// [pipeline](crate::machine::PipelineBuilder::repairs)'s.
-    pub fn repairs(self, repairs: impl Into<Repairs>) -> Self {
-        Self { repairs: repairs.into(), ..self }
-    }
-
     fn decoder(&self, format: Format) -> Decoder {
         let decoder = match format {
             Format::Sse => {
@@ -117,7 +104,8 @@ impl HttpOptions {
             #[allow(unreachable_patterns, reason = "the only format where the other features are off")]
             other => Decoder::new(other),
         };
-        decoder.with_limits(self.common.limits).with_repairs(self.repairs)
+        let options = &self.common.options;
+        decoder.with_limits(self.common.limits()).with_repairs(options.repairs.unwrap_or(Repairs::NONE))
     }
 }
 
@@ -266,7 +254,7 @@ impl HttpEvents {
                     None => "without a content type".to_owned(),
                 };
                 let message = format!("read an answer {found} as {}", format.media_type());
-                warnings.push(Warning::new(Rule::T1a, 0, "", "", message));
+                warnings.push(RawItem::Warning(Warning::new(Rule::T1a, 0, "", "", message)));
                 format
             }
             (None, None) => {
@@ -276,7 +264,7 @@ impl HttpEvents {
         let pieces = Pieces { pieces: response.bytes_stream().boxed(), idle: Idle::new(options.common.silence) };
         let decoder = Quoting { decoder: options.decoder(format), beginning: Vec::new() };
         let body = Body { inner: Staged::new(pieces, decoder) };
-        let events = Guarded::new(body, &options.common, deadline, abort).with_warnings(warnings);
+        let events = Guarded::new(body, &options.common, deadline, abort).after(warnings);
         Ok(Self { events, format })
     }
 }

@@ -8,7 +8,7 @@ use super::json::unwritable;
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Machine, Push};
+use crate::machine::{Push, queued_machine};
 
 /// Writes events as bytes.
 ///
@@ -81,21 +81,7 @@ impl<I: Into<Item>> Push<I> for Encoder {
     }
 }
 
-impl Machine for Encoder {
-    type Output = Vec<u8>;
-
-    fn pop(&mut self) -> Option<Vec<u8>> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Encoder: Vec<u8>);
 
 pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::error::{Error, Malformed};
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Machine, Push};
+use crate::machine::{Push, queued_machine};
 use crate::rule::Rule;
 
 /// Writes events as JSON texts.
@@ -73,21 +73,7 @@ impl<I: Into<Item>> Push<I> for JsonEncoder {
     }
 }
 
-impl Machine for JsonEncoder {
-    type Output = String;
-
-    fn pop(&mut self) -> Option<String> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(JsonEncoder: String);
 
 pub(super) fn unwritable(event: &Event, index: u64, error: &serde_json::Error) -> Error {
     let malformed = Malformed::new(Rule::E9, index, "an event that can be written as JSON", error.to_string());

@@ -537,6 +537,7 @@ mod tests {
             .map(|item| match item {
                 RawItem::Event { index, .. } => format!("{index}"),
                 RawItem::Warning(warning) => warning.to_string(),
+                RawItem::Options(options) => panic!("{options:?}"),
             })
             .collect();
         let empty = |index| format!("T1a: event {index}: skipped a frame that is no event: its data is empty");

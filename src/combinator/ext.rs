@@ -1,21 +1,22 @@
 use futures::stream::Stream;
 
 use super::{
-    Assemble, Enforce, Events, Expand, ItemInput, Items, RawInput, Snapshots, Split, TakeRun, Through, Updates,
-    Upgrade, Verify, giving,
+    Assemble, Compact, Enforce, Events, Expand, ItemInput, Items, OrRunError, RawInput, Share, Snapshots, Split,
+    TakeRun, Through, ThroughRaw, Updates, Upgrade, Verify, giving,
 };
 #[cfg(doc)]
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{self, Assembler, Enforcer, EventPipeline, Expander, Pipeline, Push, Verifier};
+use crate::machine::{self, Assembler, Compactor, Enforcer, Expander, Push, Verifier};
+use crate::options::Options;
 use crate::raw::RawItem;
 use crate::snapshot::{Changed, Update};
 
 /// The stages as methods of every [`Stream`].
 ///
 /// Raw events come in as JSON text or bytes, as `serde_json::Value` or as [`Event`], each plain or
-/// in a [`Result`] with any error ([`RawInput`]). One call does all that the protocol asks for:
+/// in a [`Result`] with any error ([`RawInput`]); items that have been through a stage are taken too. One call does all that the protocol asks for:
 ///
 /// | method | gives |
 /// |---|---|
@@ -24,7 +25,9 @@ use crate::snapshot::{Changed, Update};
 /// | [`events`](EventStreamExt::events) | the events, verified and expanded |
 /// | [`items`](EventStreamExt::items) | the same with the warnings, in order |
 /// | [`split_updates`](EventStreamExt::split_updates) | two streams for two tasks: events and snapshots |
+/// | [`share`](EventStreamExt::share) | as many as come: each event after a prelude, or the newest snapshot |
 /// | [`take_run`](EventStreamExt::take_run) | the raw events of one run, where the source goes on |
+/// | [`compact`](EventStreamExt::compact) | fewer and shorter events that come to the same |
 ///
 /// Or the stages one by one, with any middleware between them: a stage after the first takes what
 /// the one before gives, and does not wrap its error again ([`ItemInput`]).
@@ -37,8 +40,13 @@ use crate::snapshot::{Changed, Update};
 /// | [`verify`](EventStreamExt::verify) | items or events | the same items, in a legal order |
 /// | [`assemble`](EventStreamExt::assemble) | items or events | [`Update`]: item and conversation |
 /// | [`through`](EventStreamExt::through) | items or events | what a machine of your own gives |
+/// | [`through_raw`](EventStreamExt::through_raw) | raw events | what a machine of your own gives |
+/// | [`or_run_error`](EventStreamExt::or_run_error) | items or events | items, an error as a `RUN_ERROR` |
 ///
-/// Each has a twin `…_with` that takes the machine, for other options than the defaults.
+/// The first four have a twin `…_with` that takes [`Options`]: the conversation from before the stream,
+/// limits, checks of ids, repairs. What these leave open is taken from the source, where it says
+/// [how it is to be read](RawItem::Options), as clients and agents do. For other options of a single stage,
+/// [`through`](EventStreamExt::through) and [`through_raw`](EventStreamExt::through_raw) take its machine.
 ///
 /// # What holds for all
 /// - Outputs come in the order of the input. Everything that came before a fault is given before
@@ -111,35 +119,32 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: RawInput,
     {
-        self.updates_with(Pipeline::new())
+        self.updates_with(Options::new())
     }
 
-    /// [`updates`](EventStreamExt::updates) with a pipeline of other options: history, limits,
-    /// checks of ids.
+    /// [`updates`](EventStreamExt::updates) with these options: history, limits, checks of ids.
     ///
     /// # Examples
     /// ```
-    /// use ag_ui_stream::EventStreamExt;
-    /// use ag_ui_stream::machine::Pipeline;
     /// use ag_ui_stream::message::{Message, SystemMessage};
+    /// use ag_ui_stream::{EventStreamExt, Options};
     /// use futures::{TryStreamExt, stream};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), ag_ui_stream::Error> {
     /// let history = [Message::System(SystemMessage::new("m0", "Be brief."))];
-    /// let pipeline = Pipeline::builder().history(history).build();
     /// let source = stream::iter([r#"{"type":"RUN_ERROR","message":"overloaded"}"#]);
-    /// let updates: Vec<_> = source.updates_with(pipeline).try_collect().await?;
+    /// let updates: Vec<_> = source.updates_with(Options::new().history(history)).try_collect().await?;
     /// assert_eq!(updates[0].snapshot().messages().len(), 1);
     /// # Ok(())
     /// # }
     /// ```
-    fn updates_with(self, machine: Pipeline) -> Updates<Self>
+    fn updates_with(self, options: Options) -> Updates<Self>
     where
         Self: Sized,
         Self::Item: RawInput,
     {
-        giving::<Update, <Self::Item as RawInput>::Error, _>(Updates::new(self, machine))
+        giving::<Update, <Self::Item as RawInput>::Error, _>(Updates::new(self, options.build()))
     }
 
     /// Raw events in, the conversation out each time that it changed.
@@ -184,16 +189,16 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: RawInput,
     {
-        self.snapshots_with(Pipeline::new())
+        self.snapshots_with(Options::new())
     }
 
-    /// [`snapshots`](EventStreamExt::snapshots) with a pipeline of other options.
-    fn snapshots_with(self, machine: Pipeline) -> Snapshots<Self>
+    /// [`snapshots`](EventStreamExt::snapshots) with these options.
+    fn snapshots_with(self, options: Options) -> Snapshots<Self>
     where
         Self: Sized,
         Self::Item: RawInput,
     {
-        giving::<Changed, <Self::Item as RawInput>::Error, _>(Snapshots::new(self, machine))
+        giving::<Changed, <Self::Item as RawInput>::Error, _>(Snapshots::new(self, options.build()))
     }
 
     /// Raw events in, verified events out, with chunks expanded.
@@ -236,16 +241,16 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: RawInput,
     {
-        self.events_with(EventPipeline::new())
+        self.events_with(Options::new())
     }
 
-    /// [`events`](EventStreamExt::events) with a pipeline of other options.
-    fn events_with(self, machine: EventPipeline) -> Events<Self>
+    /// [`events`](EventStreamExt::events) with these options.
+    fn events_with(self, options: Options) -> Events<Self>
     where
         Self: Sized,
         Self::Item: RawInput,
     {
-        giving::<Event, <Self::Item as RawInput>::Error, _>(Events::new(self, machine))
+        giving::<Event, <Self::Item as RawInput>::Error, _>(Events::new(self, options.build_events()))
     }
 
     /// Raw events in, verified events and warnings out.
@@ -284,16 +289,16 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: RawInput,
     {
-        self.items_with(EventPipeline::new())
+        self.items_with(Options::new())
     }
 
-    /// [`items`](EventStreamExt::items) with a pipeline of other options.
-    fn items_with(self, machine: EventPipeline) -> Items<Self>
+    /// [`items`](EventStreamExt::items) with these options.
+    fn items_with(self, options: Options) -> Items<Self>
     where
         Self: Sized,
         Self::Item: RawInput,
     {
-        giving::<Item, <Self::Item as RawInput>::Error, _>(Items::new(self, machine))
+        giving::<Item, <Self::Item as RawInput>::Error, _>(Items::new(self, options.build_events()))
     }
 
     /// Raw events in, the same out until one run is over, for a source that does not end with its run:
@@ -344,6 +349,63 @@ pub trait EventStreamExt: Stream {
         giving::<RawItem, <Self::Item as RawInput>::Error, _>(TakeRun::new(self))
     }
 
+    /// Raw events in, fewer and shorter ones out, from which a replay comes to the same conversation: for
+    /// a record, to be kept or sent. What is joined and what stays, [`Compactor`] says.
+    ///
+    /// A delta is held back until something else comes than deltas and changes of the state, so this is
+    /// not for a stream that somebody watches.
+    ///
+    /// # Ending
+    /// As [`updates`](EventStreamExt::updates); what is held back is given before.
+    ///
+    /// # Errors
+    /// As [`updates`](EventStreamExt::updates). Where the source fails, what is held back is lost, as is
+    /// whatever would have followed.
+    ///
+    /// # Cost
+    /// As [`updates`](EventStreamExt::updates), and the length of what is joined.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{Event, EventStreamExt};
+    /// use futures::{TryStreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ag_ui_stream::Error> {
+    /// let record = stream::iter([
+    ///     r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_START","messageId":"m"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hel"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"lo"}"#,
+    ///     r#"{"type":"TEXT_MESSAGE_END","messageId":"m"}"#,
+    ///     r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    /// ]);
+    /// let events: Vec<Event> = record.compact().try_collect().await?;
+    /// assert_eq!(events.len(), 5);
+    /// assert_eq!(events[2], Event::text_content("m", "Hello"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn compact(self) -> Compact<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.compact_with(Compactor::new())
+    }
+
+    /// [`compact`](EventStreamExt::compact) with a pipeline of other options.
+    fn compact_with(self, machine: Compactor) -> Compact<Self>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        giving::<Event, <Self::Item as RawInput>::Error, _>(Compact::new(self, machine))
+    }
+
     /// Raw events in; out come two streams that two tasks can own, of the events and of the
     /// snapshots.
     ///
@@ -381,6 +443,17 @@ pub trait EventStreamExt: Stream {
         Self::Item: RawInput,
     {
         self.updates().split()
+    }
+
+    /// Raw events in; out comes a stream that many may read, each at their own pace, whenever they come:
+    /// every event after a prelude, or the newest snapshot. It is [`updates`](EventStreamExt::updates)
+    /// with [`Updates::share`] after it; who gets what, how readers end and what it costs, [`Share`] says.
+    fn share(self) -> Share<Self, <Self::Item as RawInput>::Error>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+    {
+        self.updates().share()
     }
 
     /// The stage before all others, for producers older than AG-UI 1.0: raw events in, and out
@@ -423,16 +496,7 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: RawInput,
     {
-        self.upgrade_with(machine::Upgrader::new())
-    }
-
-    /// [`upgrade`](EventStreamExt::upgrade) with other limits, or other ids.
-    fn upgrade_with(self, machine: machine::Upgrader) -> Upgrade<Self>
-    where
-        Self: Sized,
-        Self::Item: RawInput,
-    {
-        giving::<RawItem, <Self::Item as RawInput>::Error, _>(Upgrade::new(self, machine))
+        giving::<RawItem, <Self::Item as RawInput>::Error, _>(Upgrade::new(self, machine::Upgrader::new()))
     }
 
     /// The first stage: raw events in, typed events out, held to the schema.
@@ -472,16 +536,7 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: RawInput,
     {
-        self.enforce_with(Enforcer::new())
-    }
-
-    /// [`enforce`](EventStreamExt::enforce) with an enforcer of other limits.
-    fn enforce_with(self, machine: Enforcer) -> Enforce<Self>
-    where
-        Self: Sized,
-        Self::Item: RawInput,
-    {
-        giving::<Item, <Self::Item as RawInput>::Error, _>(Enforce::new(self, machine))
+        giving::<Item, <Self::Item as RawInput>::Error, _>(Enforce::new(self, Enforcer::new()))
     }
 
     /// The second stage: chunk events become START, CONTENT and END.
@@ -525,16 +580,7 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: ItemInput,
     {
-        self.expand_with(Expander::new())
-    }
-
-    /// [`expand`](EventStreamExt::expand) with this expander.
-    fn expand_with(self, machine: Expander) -> Expand<Self>
-    where
-        Self: Sized,
-        Self::Item: ItemInput,
-    {
-        giving::<Item, <Self::Item as ItemInput>::Error, _>(Expand::new(self, machine))
+        giving::<Item, <Self::Item as ItemInput>::Error, _>(Expand::new(self, Expander::new()))
     }
 
     /// The third stage: events pass as they are, as long as they come in a legal order.
@@ -574,16 +620,7 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: ItemInput,
     {
-        self.verify_with(Verifier::new())
-    }
-
-    /// [`verify`](EventStreamExt::verify) with a verifier that checks ids otherwise.
-    fn verify_with(self, machine: Verifier) -> Verify<Self>
-    where
-        Self: Sized,
-        Self::Item: ItemInput,
-    {
-        giving::<Item, <Self::Item as ItemInput>::Error, _>(Verify::new(self, machine))
+        giving::<Item, <Self::Item as ItemInput>::Error, _>(Verify::new(self, Verifier::new()))
     }
 
     /// The fourth stage: verified items in, each out with the conversation as it stands after it.
@@ -624,16 +661,7 @@ pub trait EventStreamExt: Stream {
         Self: Sized,
         Self::Item: ItemInput,
     {
-        self.assemble_with(Assembler::new())
-    }
-
-    /// [`assemble`](EventStreamExt::assemble) with an assembler that has a history.
-    fn assemble_with(self, machine: Assembler) -> Assemble<Self>
-    where
-        Self: Sized,
-        Self::Item: ItemInput,
-    {
-        giving::<Update, <Self::Item as ItemInput>::Error, _>(Assemble::new(self, machine))
+        giving::<Update, <Self::Item as ItemInput>::Error, _>(Assemble::new(self, Assembler::new()))
     }
 
     /// A stage of your own: items or events in, what a [`Machine`](machine::Machine) makes of them out.
@@ -703,6 +731,79 @@ pub trait EventStreamExt: Stream {
         M: Push<<Self::Item as ItemInput>::Item>,
     {
         giving::<M::Output, <Self::Item as ItemInput>::Error, _>(Through::new(self, machine))
+    }
+
+    /// A stage of your own, or one of other options, over raw events:
+    /// [`through`](EventStreamExt::through) before enforcement.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::machine::Enforcer;
+    /// use ag_ui_stream::{EventStreamExt, Limits};
+    /// use futures::{StreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let source = stream::iter([r#"{"type":"RUN_ERROR","message":"overloaded"}"#]);
+    /// let limits = Limits { max_event_bytes: 16, ..Limits::default() };
+    /// let mut items = source.through_raw(Enforcer::new().with_limits(limits)).verify();
+    /// let error = items.next().await.unwrap().unwrap_err();
+    /// assert_eq!(error.to_string(), "event 0 is longer than 16 bytes, the `max_event_bytes` of the pipeline");
+    /// # }
+    /// ```
+    fn through_raw<M>(self, machine: M) -> ThroughRaw<Self, M>
+    where
+        Self: Sized,
+        Self::Item: RawInput,
+        M: Push<<Self::Item as RawInput>::Raw>,
+    {
+        giving::<M::Output, <Self::Item as RawInput>::Error, _>(ThroughRaw::new(self, machine))
+    }
+
+    /// For a server: an error becomes the `RUN_ERROR` that tells the viewer, in place of a stream that
+    /// just breaks off.
+    ///
+    /// In: items or events, as [`items`](EventStreamExt::items) gives them. Out: the same, and after an
+    /// error one `RUN_ERROR`. None where the last run has ended already: it stays as it ended (rule R8a).
+    /// What is open is left open; a `RUN_ERROR` ends it (rule R5), and the stream is as legal as before.
+    ///
+    /// Its message is of this crate's words, since an error may hold what a viewer should not see. The error
+    /// itself is logged through `tracing` (feature of that name) at `ERROR`, target `ag_ui_stream`.
+    ///
+    /// # Ending
+    /// With the source, or after the error.
+    ///
+    /// # Errors
+    /// None: it gives items, which [`to_sse`](super::EncodeStreamExt) and any stage take.
+    ///
+    /// # Cost
+    /// A look at the type of each event.
+    ///
+    /// # Cancel safety
+    /// A dropped `next()` loses nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::{Event, EventStreamExt};
+    /// use futures::{StreamExt, stream};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let source = stream::iter([
+    ///     Ok(r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#),
+    ///     Err(std::io::Error::other("connection reset by 10.0.0.7")),
+    /// ]);
+    /// let items: Vec<_> = source.items().or_run_error().collect().await;
+    /// let Some(Event::RunError(error)) = items[1].event() else { panic!() };
+    /// assert_eq!(&*error.message, "the agent broke the run off");
+    /// # }
+    /// ```
+    fn or_run_error(self) -> OrRunError<Self>
+    where
+        Self: Sized,
+        Self::Item: ItemInput,
+    {
+        OrRunError::new(self)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::raw::{RawEvent, RawItem};
 /// | `R` | `Error` |
 /// | `Result<R, E>` | `Error<E>` |
 /// | `Result<RawItem, Error<E>>`, from [`upgrade`](super::EventStreamExt::upgrade) | `Error<E>` |
+/// | `Result<Item, Error<E>>`, from [`items`](super::EventStreamExt::items) or a single stage | `Error<E>` |
 ///
 /// The trait is sealed, as [`RawEvent`] is.
 #[diagnostic::on_unimplemented(
@@ -58,25 +59,32 @@ impl<R: Unplaced, E> RawInput for Result<R, E> {
     }
 }
 
-impl RawInput for RawItem {
-    type Raw = RawItem;
-    type Error = Infallible;
+/// What has been through a stage: its error is one of this crate, and stays as it is.
+macro_rules! placed {
+    ($($type:ident)*) => {$(
+        impl RawInput for $type {
+            type Raw = $type;
+            type Error = Infallible;
 
-    #[inline]
-    fn into_result(self) -> Result<RawItem, Error> {
-        Ok(self)
-    }
+            #[inline]
+            fn into_result(self) -> Result<$type, Error> {
+                Ok(self)
+            }
+        }
+
+        impl<E> RawInput for Result<$type, Error<E>> {
+            type Raw = $type;
+            type Error = E;
+
+            #[inline]
+            fn into_result(self) -> Self {
+                self
+            }
+        }
+    )*};
 }
 
-impl<E> RawInput for Result<RawItem, Error<E>> {
-    type Raw = RawItem;
-    type Error = E;
-
-    #[inline]
-    fn into_result(self) -> Self {
-        self
-    }
-}
+placed! { RawItem Item }
 
 /// What a stream may give to a stage after enforcement: an [`Item`] or what turns into one, or a
 /// [`Result`] of it as the stages give it.

@@ -137,8 +137,10 @@ mod idle;
 mod input;
 #[cfg(feature = "sse")]
 mod keep_alive;
+mod or_run_error;
 #[cfg(feature = "__format")]
 mod pieces;
+mod share;
 mod split;
 mod staged;
 mod stages;
@@ -154,8 +156,10 @@ pub use ext::EventStreamExt;
 pub use input::{ItemInput, RawInput};
 #[cfg(feature = "sse")]
 pub use keep_alive::KeepAlive;
+pub use or_run_error::OrRunError;
 #[cfg(feature = "__format")]
 pub use pieces::{Pieces, pieces};
+pub use share::{Share, SharedError, SharedEvents, SharedSnapshots};
 pub use split::{
     ReuniteError, Reunited, Split, SplitCapacity, SplitEvents, SplitSnapshots, split, split_with_capacity,
 };
@@ -163,7 +167,9 @@ pub use split::{
 pub use stages::Encode;
 #[cfg(feature = "__codec")]
 pub use stages::ToJson;
-pub use stages::{Assemble, Enforce, Events, Expand, Items, Snapshots, Through, Updates, Upgrade, Verify};
+pub use stages::{
+    Assemble, Compact, Enforce, Events, Expand, Items, Snapshots, Through, ThroughRaw, Updates, Upgrade, Verify,
+};
 pub use take_run::TakeRun;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]

@@ -434,7 +434,7 @@ impl<S, E> Drop for Turn<'_, S, E> {
 }
 
 /// How much of the queue's bound an item takes.
-fn weight_of(item: &Item) -> usize {
+pub(super) fn weight_of(item: &Item) -> usize {
     struct Count(usize);
 
     impl io::Write for Count {

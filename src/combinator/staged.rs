@@ -98,6 +98,18 @@ impl<S, M> Staged<S, M> {
         &self.machine
     }
 
+    /// Ends it where it stands; what the machine has ready is lost.
+    pub(crate) fn abandon(self: Pin<&mut Self>)
+    where
+        M: Machine,
+    {
+        let mut this = self.project();
+        if !matches!(*this.state, State::Ended) {
+            this.state.set(State::Ended);
+            this.machine.cut(Cut::Truncated);
+        }
+    }
+
     pub(crate) fn is_terminated(&self) -> bool {
         matches!(self.state, State::Ended)
     }

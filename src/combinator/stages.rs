@@ -5,7 +5,8 @@ use core::task::{Context, Poll};
 
 use futures::stream::{FusedStream, Stream};
 
-use super::{ItemInput, RawInput, Split, Staged, split};
+use super::share::share;
+use super::{ItemInput, RawInput, Share, Split, SplitCapacity, Staged, split};
 #[cfg(feature = "__format")]
 use crate::codec::Encoder;
 #[cfg(feature = "__codec")]
@@ -13,7 +14,7 @@ use crate::codec::JsonEncoder;
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
-use crate::machine::{Assembler, Enforcer, EventPipeline, Expander, Pipeline, Push, Upgrader, Verifier};
+use crate::machine::{Assembler, Compactor, Enforcer, EventPipeline, Expander, Pipeline, Push, Upgrader, Verifier};
 use crate::raw::RawItem;
 use crate::snapshot::{Changed, Snapshot, Update};
 
@@ -97,9 +98,16 @@ combinators! {
     /// [`items`](super::EventStreamExt::items).
     Items<S>: EventPipeline, RawInput::Raw => Item;
 
+    /// Raw events as fewer and shorter ones: the stream of [`compact`](super::EventStreamExt::compact).
+    Compact<S>: Compactor, RawInput::Raw => Event;
+
     /// Items through a machine of the user's own: the stream of
     /// [`through`](super::EventStreamExt::through).
     Through<S, M>: M, ItemInput::Item => M::Output;
+
+    /// Raw events through a machine: the stream of
+    /// [`through_raw`](super::EventStreamExt::through_raw).
+    ThroughRaw<S, M>: M, RawInput::Raw => M::Output;
 }
 
 #[cfg(feature = "__format")]
@@ -129,6 +137,13 @@ macro_rules! with_snapshot {
 
 with_snapshot! { Assemble Updates Snapshots }
 
+impl<S: Unpin> Updates<S> {
+    /// Gives the run up: what was active is truncated in the snapshot.
+    pub(crate) fn abandon(&mut self) {
+        Pin::new(&mut self.inner).abandon();
+    }
+}
+
 /// Those that give updates.
 macro_rules! splittable {
     ($($name:ident: $input:ident;)*) => {$(
@@ -149,4 +164,21 @@ macro_rules! splittable {
 splittable! {
     Assemble: ItemInput;
     Updates: RawInput;
+}
+
+impl<S> Updates<S>
+where
+    S: Stream,
+    S::Item: RawInput,
+{
+    /// A stream that many may read; see [`Share`].
+    pub fn share(self) -> Share<S, <S::Item as RawInput>::Error> {
+        share(self, None)
+    }
+
+    /// [`share`](Updates::share) with other bounds on what is held for slow readers. More than the bounds
+    /// is held of what comes of a single input.
+    pub fn share_with_capacity(self, capacity: SplitCapacity) -> Share<S, <S::Item as RawInput>::Error> {
+        share(self, Some(capacity))
+    }
 }

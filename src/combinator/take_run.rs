@@ -60,6 +60,7 @@ where
         let item = ready!(polled).map(|item| item.into_result().map(RawEvent::own));
         let item = match item {
             Some(Ok(Owned::Warning(warning))) => Some(Ok(RawItem::Warning(warning))),
+            Some(Ok(Owned::Options(options))) => Some(Ok(RawItem::Options(options))),
             Some(Ok(Owned::Event(raw, index))) => {
                 let index = index.unwrap_or(*this.next);
                 *this.next = index.saturating_add(1);

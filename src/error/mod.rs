@@ -562,7 +562,7 @@ pub enum LimitStage {
     /// What finds events in bytes or messages: the options of a client, a decoder's `with_limits`.
     Decoder,
     /// What reads the events and assembles them:
-    /// [`PipelineBuilder::limits`](crate::machine::PipelineBuilder::limits),
+    /// [`Options::limits`](crate::Options::limits),
     /// [`Enforcer::with_limits`](crate::machine::Enforcer::with_limits),
     /// [`Assembler::with_limits`](crate::machine::Assembler::with_limits).
     Pipeline,

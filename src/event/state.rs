@@ -84,6 +84,13 @@ impl JsonPatch {
         Self { operations, others: BTreeMap::new() }
     }
 
+    /// Adds the operations of another patch after its own.
+    pub(crate) fn append(&mut self, other: Self) {
+        let before = self.operations.len();
+        self.operations.extend(other.operations);
+        self.others.extend(other.others.into_iter().map(|(at, others)| (before + at, others)));
+    }
+
     pub(crate) fn as_slice(&self) -> &[PatchOperation] {
         &self.operations
     }

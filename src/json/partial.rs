@@ -4,30 +4,154 @@ use serde_json::{Map, Value};
 
 use crate::limits::Limits;
 
-/// The value of a text that may be cut off anywhere; `None` where nothing of it is known, and where
-/// the text is no JSON.
+/// Reads the arguments of a tool call as they come: a value to show after each delta, for the price of
+/// the delta. [`FunctionCall::partial_arguments`](crate::message::FunctionCall::partial_arguments) is the
+/// same for arguments that are there already, and says what the value is.
 ///
-/// What is open is closed where the text ends. A string keeps what there is of it; a key without a
-/// value, and a number, literal or escape that may not be whole, are left out. So each member that
-/// appears stays, and only the last string and the last container of each level still grow. One
-/// pass, no recursion.
-pub(crate) fn value_so_far(text: &str) -> Option<Value> {
-    let mut open = Vec::new();
-    match (Reader { text, at: 0 }).read(&mut open) {
-        Ok(value) => Some(value),
-        Err(Stop::End(last)) => open.into_iter().rev().fold(last, |value, frame: Frame| Some(frame.close(value))),
-        Err(Stop::Malformed) => None,
+/// # Cost
+/// [`push`](PartialArguments::push): the delta, and how deep the text is nested there. What is held is the
+/// value, and a number or an escape that may not be whole.
+///
+/// # Examples
+/// ```
+/// use ag_ui_stream::message::PartialArguments;
+/// use serde_json::json;
+///
+/// let mut arguments = PartialArguments::new();
+/// arguments.push("{\"to\": \"Par");
+/// assert_eq!(arguments.value(), Some(&json!({"to": "Par"})));
+/// arguments.push("is\", \"nights\": 3");
+/// assert_eq!(arguments.value(), Some(&json!({"to": "Paris"})));
+/// arguments.push("0}");
+/// assert_eq!(arguments.value(), Some(&json!({"to": "Paris", "nights": 30})));
+/// ```
+#[derive(Clone, Debug)]
+pub struct PartialArguments {
+    /// The value so far, with all that is open in its place.
+    value: Option<Value>,
+    /// What is open, from the outside in. The containers are in the value; only while a delta is read they
+    /// are here, to be changed without a walk to them each time.
+    open: Vec<Frame>,
+    expected: Expected,
+    /// The string that is open: the last value, or the key that comes next.
+    string: Option<Part>,
+    /// Its text; that of a value is in the value, as containers are.
+    text: String,
+    /// What cannot be read before more has come.
+    rest: String,
+    is_malformed: bool,
+}
+
+/// What a string is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Key,
+    Value,
+}
+
+impl Default for PartialArguments {
+    fn default() -> Self {
+        Self {
+            value: None,
+            open: Vec::new(),
+            expected: Expected::Value,
+            string: None,
+            text: String::new(),
+            rest: String::new(),
+            is_malformed: false,
+        }
     }
 }
 
-/// Why there is no whole value.
+impl PartialArguments {
+    /// How long a number may be. More than a thousand digits say nothing that a number can hold.
+    const MAX_NUMBER: usize = 1024;
+
+    /// Of a text that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads what comes next. The text may be cut anywhere: how it is cut makes no difference.
+    pub fn push(&mut self, delta: &str) {
+        if self.is_malformed || delta.is_empty() {
+            return;
+        }
+        self.take_out();
+        let rest = std::mem::take(&mut self.rest);
+        let joined = if rest.is_empty() { None } else { Some(rest + delta) };
+        let mut reader = Reader { text: joined.as_deref().unwrap_or(delta), at: 0 };
+        match reader.read(self) {
+            Stop::End if reader.rest().len() <= Self::MAX_NUMBER => {
+                reader.rest().clone_into(&mut self.rest);
+                self.put_back();
+            }
+            Stop::End | Stop::Malformed => *self = Self { is_malformed: true, ..Self::default() },
+        }
+    }
+
+    /// What there is so far; `None` where nothing is known yet, and where the text is no JSON or is nested
+    /// too deep.
+    #[must_use]
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
+    }
+
+    /// The same, by value.
+    #[must_use]
+    pub fn into_value(self) -> Option<Value> {
+        self.value
+    }
+
+    fn add(&mut self, value: Value) {
+        match self.open.last_mut() {
+            Some(frame) => frame.add(value),
+            None => self.value = Some(value),
+        }
+        self.expected = Expected::Comma;
+    }
+
+    fn take_out(&mut self) {
+        if self.open.is_empty() && self.expected == Expected::Comma {
+            // It is whole.
+            return;
+        }
+        let is_value = self.string == Some(Part::Value);
+        let mut value = self.value.take();
+        let mut frames = self.open.iter_mut().peekable();
+        while let Some(frame) = frames.next() {
+            let holds_more = is_value || frames.peek().is_some();
+            value = value.and_then(|held| frame.take_out(held, holds_more));
+        }
+        if let (true, Some(Value::String(text))) = (is_value, value) {
+            self.text = text;
+        }
+    }
+
+    fn put_back(&mut self) {
+        let is_value = self.string == Some(Part::Value);
+        let last = is_value.then(|| Value::String(std::mem::take(&mut self.text)));
+        let value = self.open.iter_mut().rev().fold(last, |last, frame| Some(frame.put_back(last)));
+        if value.is_some() {
+            self.value = value;
+        } else if self.expected == Expected::Value {
+            // A number may go on, unless the text is that number.
+            self.value = serde_json::from_str(&self.rest).ok().map(Value::Number);
+        }
+    }
+}
+
+/// Why reading stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// The text ends, within a string where that is given.
-    End(Option<Value>),
+    /// The text ends; what is not read yet needs what comes next.
+    End,
     Malformed,
 }
 
 /// A container that is open.
+#[derive(Clone, Debug)]
 enum Frame {
     Array(Vec<Value>),
     /// With the key that the next value belongs to.
@@ -44,19 +168,50 @@ impl Frame {
         }
     }
 
-    fn close(mut self, last: Option<Value>) -> Value {
-        if let Some(last) = last {
-            self.add(last);
-        }
+    fn close(self) -> Value {
         match self {
             Frame::Array(elements) => Value::Array(elements),
             Frame::Object(members, _) => Value::Object(members),
         }
     }
+
+    /// Takes its container back, and out of that the last value where that is open too.
+    fn take_out(&mut self, held: Value, holds_more: bool) -> Option<Value> {
+        match (self, held) {
+            (Frame::Array(elements), Value::Array(held)) => {
+                *elements = held;
+                if holds_more { elements.pop() } else { None }
+            }
+            (Frame::Object(members, key), Value::Object(held)) => {
+                *members = held;
+                if holds_more { members.get_mut(key.as_str()).map(Value::take) } else { None }
+            }
+            _ => None,
+        }
+    }
+
+    fn put_back(&mut self, last: Option<Value>) -> Value {
+        match self {
+            Frame::Array(elements) => {
+                elements.extend(last);
+                Value::Array(std::mem::take(elements))
+            }
+            Frame::Object(members, key) => {
+                match (members.get_mut(key.as_str()), last) {
+                    (Some(place), Some(last)) => *place = last,
+                    (None, Some(last)) => {
+                        members.insert(key.clone(), last);
+                    }
+                    (_, None) => {}
+                }
+                Value::Object(std::mem::take(members))
+            }
+        }
+    }
 }
 
 /// What may come next.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     Value,
     /// The first element, or the end of the array.
@@ -89,67 +244,82 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn read(&mut self, open: &mut Vec<Frame>) -> Result<Value, Stop> {
-        let mut expected = Expected::Value;
+    fn read(&mut self, to: &mut PartialArguments) -> Stop {
         loop {
-            self.skip_space();
-            let next = self.peek().ok_or(Stop::End(None))?;
-            let value = match (expected, next, open.last_mut()) {
-                (Expected::Value | Expected::Element, b'[' | b'{', _) => {
-                    if open.len() >= Limits::CEILING_DEPTH {
-                        return Err(Stop::Malformed);
-                    }
-                    self.at += 1;
-                    (expected, _) = if next == b'[' {
-                        (Expected::Element, open.push(Frame::Array(Vec::new())))
-                    } else {
-                        (Expected::Member, open.push(Frame::Object(Map::new(), String::new())))
-                    };
-                    continue;
-                }
-                (Expected::Element | Expected::Comma, b']', Some(Frame::Array(_)))
-                | (Expected::Member | Expected::Comma, b'}', Some(Frame::Object(..))) => {
-                    self.at += 1;
-                    open.pop().map(|frame| frame.close(None)).ok_or(Stop::Malformed)?
-                }
-                (Expected::Key | Expected::Member, b'"', Some(Frame::Object(_, key))) => {
-                    *key = self.string().map_err(|stop| match stop {
-                        Stop::End(_) => Stop::End(None),
-                        Stop::Malformed => Stop::Malformed,
-                    })?;
-                    expected = Expected::Colon;
-                    continue;
-                }
-                (Expected::Colon, b':', _) => {
-                    self.at += 1;
-                    expected = Expected::Value;
-                    continue;
-                }
-                (Expected::Comma, b',', Some(frame)) => {
-                    self.at += 1;
-                    expected = if matches!(frame, Frame::Array(_)) { Expected::Value } else { Expected::Key };
-                    continue;
-                }
-                (Expected::Value | Expected::Element, _, within) => self.scalar(next, within.is_some())?,
-                _ => return Err(Stop::Malformed),
-            };
-            let Some(frame) = open.last_mut() else {
-                self.skip_space();
-                return if self.rest().is_empty() { Ok(value) } else { Err(Stop::Malformed) };
-            };
-            frame.add(value);
-            expected = Expected::Comma;
+            if let Err(stop) = self.step(to) {
+                return stop;
+            }
         }
     }
 
-    fn scalar(&mut self, first: u8, is_within: bool) -> Result<Value, Stop> {
-        match first {
-            b'"' => self.string().map(Value::String),
+    fn step(&mut self, to: &mut PartialArguments) -> Result<(), Stop> {
+        if let Some(part) = to.string {
+            self.characters(&mut to.text)?;
+            to.string = None;
+            let text = std::mem::take(&mut to.text);
+            match (part, to.open.last_mut()) {
+                (Part::Key, Some(Frame::Object(_, key))) => (*key, to.expected) = (text, Expected::Colon),
+                _ => to.add(Value::String(text)),
+            }
+            return Ok(());
+        }
+        self.skip_space();
+        let next = self.peek().ok_or(Stop::End)?;
+        let value = match (to.expected, next, to.open.last_mut()) {
+            (Expected::Value | Expected::Element, b'[' | b'{', _) => {
+                if to.open.len() >= Limits::CEILING_DEPTH {
+                    return Err(Stop::Malformed);
+                }
+                self.at += 1;
+                (to.expected, _) = if next == b'[' {
+                    (Expected::Element, to.open.push(Frame::Array(Vec::new())))
+                } else {
+                    (Expected::Member, to.open.push(Frame::Object(Map::new(), String::new())))
+                };
+                return Ok(());
+            }
+            (Expected::Element | Expected::Comma, b']', Some(Frame::Array(_)))
+            | (Expected::Member | Expected::Comma, b'}', Some(Frame::Object(..))) => {
+                self.at += 1;
+                to.open.pop().map(Frame::close).ok_or(Stop::Malformed)?
+            }
+            (Expected::Key | Expected::Member, b'"', Some(Frame::Object(..))) => {
+                self.at += 1;
+                to.string = Some(Part::Key);
+                return Ok(());
+            }
+            (Expected::Value | Expected::Element, b'"', _) => {
+                self.at += 1;
+                to.string = Some(Part::Value);
+                return Ok(());
+            }
+            (Expected::Colon, b':', _) => {
+                self.at += 1;
+                to.expected = Expected::Value;
+                return Ok(());
+            }
+            (Expected::Comma, b',', Some(frame)) => {
+                self.at += 1;
+                to.expected = if matches!(frame, Frame::Array(_)) { Expected::Value } else { Expected::Key };
+                return Ok(());
+            }
+            (Expected::Value | Expected::Element, ..) => self.scalar(next)?,
+            _ => return Err(Stop::Malformed),
+        };
+        to.add(value);
+        Ok(())
+    }
+
+    /// A literal or a number; where it may not be whole, it is still to be read.
+    fn scalar(&mut self, first: u8) -> Result<Value, Stop> {
+        let start = self.at;
+        let scalar = match first {
             b't' => self.literal("true", Value::Bool(true)),
             b'f' => self.literal("false", Value::Bool(false)),
             b'n' => self.literal("null", Value::Null),
-            _ => self.number(is_within),
-        }
+            _ => self.number(),
+        };
+        scalar.inspect_err(|_| self.at = start)
     }
 
     fn literal(&mut self, word: &str, value: Value) -> Result<Value, Stop> {
@@ -157,11 +327,11 @@ impl<'t> Reader<'t> {
             self.at += word.len();
             return Ok(value);
         }
-        Err(if word.starts_with(self.rest()) { Stop::End(None) } else { Stop::Malformed })
+        Err(if word.starts_with(self.rest()) { Stop::End } else { Stop::Malformed })
     }
 
-    /// A number at the end of the text may go on, unless the text is that number.
-    fn number(&mut self, is_within: bool) -> Result<Value, Stop> {
+    /// A number at the end of the text may go on.
+    fn number(&mut self) -> Result<Value, Stop> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -182,10 +352,11 @@ impl<'t> Reader<'t> {
             }
             self.digits()?;
         }
-        if is_within && self.peek().is_none() {
-            return Err(Stop::End(None));
+        if self.peek().is_none() {
+            return Err(Stop::End);
         }
-        let number = self.text.get(start..self.at).and_then(|text| serde_json::from_str(text).ok());
+        let number = self.text.get(start..self.at).filter(|text| text.len() <= PartialArguments::MAX_NUMBER);
+        let number = number.and_then(|text| serde_json::from_str(text).ok());
         number.map(Value::Number).ok_or(Stop::Malformed)
     }
 
@@ -194,7 +365,7 @@ impl<'t> Reader<'t> {
         match self.peek() {
             Some(b'0'..=b'9') => {}
             Some(_) => return Err(Stop::Malformed),
-            None => return Err(Stop::End(None)),
+            None => return Err(Stop::End),
         }
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
@@ -202,34 +373,30 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn string(&mut self) -> Result<String, Stop> {
-        self.at += 1;
-        let mut string = String::new();
-        match self.characters(&mut string) {
-            Ok(()) => Ok(string),
-            Err(Stop::End(_)) => Err(Stop::End(Some(Value::String(string)))),
-            Err(Stop::Malformed) => Err(Stop::Malformed),
-        }
-    }
-
-    /// Reads to the quote that closes a string.
+    /// Reads to the quote that closes a string; an escape that may not be whole is still to be read.
     fn characters(&mut self, string: &mut String) -> Result<(), Stop> {
         loop {
             let plain = self.rest().bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
             let end = plain.map_or(self.text.len(), |plain| self.at + plain);
             string.push_str(self.text.get(self.at..end).unwrap_or_default());
-            self.at = end + 1;
-            match self.text.as_bytes().get(end) {
-                Some(b'"') => return Ok(()),
-                Some(b'\\') => string.push(self.escape()?),
+            self.at = end;
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    string.push(self.escape().inspect_err(|_| self.at = end)?);
+                }
                 Some(_) => return Err(Stop::Malformed),
-                None => return Err(Stop::End(None)),
+                None => return Err(Stop::End),
             }
         }
     }
 
     fn escape(&mut self) -> Result<char, Stop> {
-        let kind = self.peek().ok_or(Stop::End(None))?;
+        let kind = self.peek().ok_or(Stop::End)?;
         self.at += 1;
         Ok(match kind {
             b'"' | b'\\' | b'/' => char::from(kind),
@@ -249,7 +416,7 @@ impl<'t> Reader<'t> {
         if let 0xd800..=0xdbff = unit {
             let escape = "\\u";
             if escape.starts_with(self.rest()) {
-                return Err(Stop::End(None));
+                return Err(Stop::End);
             }
             if self.rest().starts_with(escape) {
                 let behind_high = self.at;
@@ -270,7 +437,7 @@ impl<'t> Reader<'t> {
             return Err(Stop::Malformed);
         }
         if digits.len() < 4 {
-            return Err(Stop::End(None));
+            return Err(Stop::End);
         }
         self.at += 4;
         u16::from_str_radix(digits, 16).map_err(|_| Stop::Malformed)
@@ -282,6 +449,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn value_so_far(text: &str) -> Option<Value> {
+        let mut arguments = PartialArguments::new();
+        arguments.push(text);
+        arguments.into_value()
+    }
 
     #[test]
     fn what_is_open_is_closed_and_what_dangles_is_left_out() {

@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::VecDeque;
 
 use super::upgrade::{Members, get_mut, has_escaped_letters, remove, string};
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::Error;
 use crate::item::Counter;
 use crate::json::node::Node;
@@ -80,6 +80,7 @@ impl Downgrader {
         let (raw, index) = match input.own() {
             Owned::Event(raw, index) => (raw, self.counter.count(index)),
             Owned::Warning(warning) => return RawItem::Warning(warning),
+            Owned::Options(options) => return RawItem::Options(options),
         };
         if self.peer > ProtocolVersion::LAST_WITHOUT_SUBAGENTS {
             return RawItem::Event { raw, index };
@@ -186,18 +187,4 @@ impl<R: RawEvent> Push<R> for Downgrader {
     }
 }
 
-impl Machine for Downgrader {
-    type Output = RawItem;
-
-    fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Downgrader: RawItem);

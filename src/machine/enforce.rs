@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::sink::Sink;
-use super::{Machine, Push};
+use super::{Machine, Push, queued_machine};
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::fast;
 use crate::event::{Event, EventType};
@@ -118,6 +118,10 @@ impl Enforcer {
             }
             Body::Event(event) => self.read_event(event, index, next),
             Body::Warning(warning) => next.warning(warning),
+            Body::Options(options) => {
+                self.limits = options.limits_over(self.limits);
+                Ok(())
+            }
         }
     }
 
@@ -233,8 +237,13 @@ impl fmt::Debug for Enforcer {
 impl<R: RawEvent> Push<R> for Enforcer {
     fn push(&mut self, input: R) -> Result<(), Error> {
         input.view(|body, index| {
-            if let Body::Warning(warning) = body {
-                return self.ready.warning(warning);
+            match body {
+                Body::Warning(warning) => return self.ready.warning(warning),
+                Body::Options(options) => {
+                    self.limits = options.limits_over(self.limits);
+                    return Ok(());
+                }
+                _ => {}
             }
             let index = self.counter.count(index);
             let mut ready = core::mem::take(&mut self.ready);
@@ -245,21 +254,7 @@ impl<R: RawEvent> Push<R> for Enforcer {
     }
 }
 
-impl Machine for Enforcer {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Enforcer: Item);
 
 fn is_delta_bearing(event_type: EventType) -> bool {
     matches!(

@@ -22,11 +22,12 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::sink::{Sink, Stage};
 use super::streamed::Streamed;
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::{Error, History, Subject};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
-    BaseEvent, Event, EventType, ReasoningMessageStartEvent, TextMessageRole, TextMessageStartEvent, ToolCallStartEvent,
+    BaseEvent, Event, EventType, ReasoningMessageChunkEvent, ReasoningMessageStartEvent, TextMessageChunkEvent,
+    TextMessageRole, TextMessageStartEvent, ToolCallChunkEvent, ToolCallStartEvent,
 };
 use crate::event_type::Ends;
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId};
@@ -191,6 +192,37 @@ impl Expander {
     #[inline]
     fn is_idle(&self) -> bool {
         self.lanes.is_empty() && self.held.is_empty()
+    }
+
+    /// Whether chunks have this item open.
+    pub(super) fn has_open(&self, kind: Streamed, item: &Id) -> bool {
+        self.items.get(kind).contains_key(item)
+    }
+
+    /// What brings another expander here, where items that chunks do not have open are open by then.
+    /// JSON texts, for no event can hold half a surrogate pair.
+    pub(super) fn prelude(&self) -> Vec<String> {
+        let mut prelude = Vec::new();
+        let half = |event: Event, half: &Half| {
+            let delta = format!(r#""delta":"\u{:04x}""#, half.high);
+            // The member itself: within a string, the quotes are escaped.
+            write(&event).replacen(EMPTY_DELTA, &delta, 1)
+        };
+        for kind in Streamed::ALL {
+            let held = self.held.get(kind).iter().filter(|(item, _)| !self.has_open(kind, item));
+            prelude.extend(held.map(|(item, held)| {
+                half(kind.content(item.clone(), held.owner.clone(), SmolStr::default(), BaseEvent::default()), held)
+            }));
+        }
+        for stream in self.lanes.values() {
+            let held = self.held.get(stream.kind()).get(&stream.item);
+            let chunk = |delta| stream.established.chunk(stream.item.clone(), stream.owner.clone(), delta);
+            prelude.push(match held {
+                Some(held) => half(chunk(Some(SmolStr::default())), held),
+                None => write(&chunk(None)),
+            });
+        }
+        prelude
     }
 
     /// Ends the chunk streams that an event reaches, and mends its delta.
@@ -479,6 +511,14 @@ impl Half {
     }
 }
 
+const EMPTY_DELTA: &str = "\"delta\":\"\"";
+
+/// An event as JSON.
+pub(super) fn write(event: &Event) -> String {
+    // What cannot be written did not come from JSON.
+    serde_json::to_string(event).unwrap_or_default()
+}
+
 fn replaced(place: Place, what: &str, why: &str) -> Warning {
     place.warning(Rule::E11, "/delta", format!("replaced with U+FFFD: {what}, and {why}"))
 }
@@ -554,21 +594,7 @@ impl<I: Into<Item>> Push<I> for Expander {
     }
 }
 
-impl Machine for Expander {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        self.queued(Self::end)
-    }
-}
+queued_machine!(Expander: Item, |stage| stage.queued(Self::end));
 
 impl<'a> Reach<'a> {
     /// The rules C6, C7 and C8 in one table.
@@ -690,6 +716,35 @@ impl Opener {
         }
     }
 
+    /// A chunk that opens the item with what was established.
+    fn chunk(&self, item: Id, subagent_run_id: Option<SubagentRunId>, delta: Option<SmolStr>) -> Event {
+        let base = BaseEvent::default();
+        match self {
+            Opener::Text { role, name } => Event::TextMessageChunk(Box::new(TextMessageChunkEvent {
+                message_id: Some(MessageId::from_id(item)),
+                role: *role,
+                delta,
+                name: name.clone(),
+                subagent_run_id,
+                base,
+            })),
+            Opener::Tool { name, parent } => Event::ToolCallChunk(Box::new(ToolCallChunkEvent {
+                tool_call_id: Some(ToolCallId::from_id(item)),
+                tool_call_name: name.clone(),
+                parent_message_id: parent.clone(),
+                delta,
+                subagent_run_id,
+                base,
+            })),
+            Opener::Reasoning => Event::ReasoningMessageChunk(ReasoningMessageChunkEvent {
+                message_id: Some(MessageId::from_id(item)),
+                delta,
+                subagent_run_id,
+                base,
+            }),
+        }
+    }
+
     fn start(&self, item: Id, owner: Option<SubagentRunId>, base: &BaseEvent) -> Event {
         let base = BaseEvent { metadata: base.metadata.clone(), ..BaseEvent::default() };
         match self {
@@ -769,6 +824,7 @@ fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::event::{CustomEvent, RawPassthroughEvent, TextMessageChunkEvent, TextMessageContentEvent};
+    use crate::machine::Machine;
 
     fn chunk(id: &str, owner: Option<&str>, delta: &str) -> Event {
         let mut chunk = TextMessageChunkEvent::new();

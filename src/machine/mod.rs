@@ -21,6 +21,7 @@
 use crate::error::Error;
 
 mod assemble;
+mod compact;
 mod downgrade;
 mod enforce;
 mod expand;
@@ -35,15 +36,17 @@ mod upgrade;
 mod verify;
 
 pub use crate::item::Indexed;
+pub use crate::options::{IdChecks, Repair, Repairs, UnknownRepair};
 pub use assemble::Assembler;
+pub use compact::{Compactor, compact};
 pub use downgrade::Downgrader;
 pub use enforce::Enforcer;
 pub use expand::Expander;
-pub use pipeline::{EventPipeline, Pipeline, PipelineBuilder};
-pub use repair::{Repair, Repairer, Repairs, UnknownRepair};
+pub use pipeline::{EventPipeline, Pipeline};
+pub use repair::Repairer;
 pub use upgrade::Upgrader;
 pub(crate) use upgrade::upgrade_input;
-pub use verify::{IdChecks, Recovery, Verifier};
+pub use verify::{Recovery, Verifier};
 
 /// A stage, or any other machine: its outputs are popped. Its inputs are pushed: [`Push`].
 ///
@@ -81,6 +84,33 @@ pub trait Machine {
         let _ = cut;
     }
 }
+
+/// The [`Machine`] of a type whose outputs wait in its queue `ready`, and which may
+/// have something to do at the end of its input.
+macro_rules! queued_machine {
+    ($name:ident: $output:ty) => {
+        $crate::machine::queued_machine!($name: $output, |_| Ok(()));
+    };
+    ($name:ident: $output:ty, $finish:expr) => {
+        impl $crate::machine::Machine for $name {
+            type Output = $output;
+
+            fn pop(&mut self) -> Option<$output> {
+                self.ready.pop_front()
+            }
+
+            fn ready(&self) -> usize {
+                self.ready.len()
+            }
+
+            fn finish(&mut self) -> Result<(), $crate::Error> {
+                let finish: fn(&mut Self) -> Result<(), $crate::Error> = $finish;
+                finish(self)
+            }
+        }
+    };
+}
+pub(crate) use queued_machine;
 
 /// A machine that takes inputs of this type.
 pub trait Push<I>: Machine {

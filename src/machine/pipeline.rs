@@ -4,161 +4,33 @@
 use core::fmt;
 use std::collections::VecDeque;
 
+use super::expand::write;
 use super::sink::{Maybe, Sink, Stage, Then};
-use super::{
-    Assembler, Cut, Enforcer, Expander, IdChecks, Machine, Push, Repair, Repairer, Repairs, Upgrader, Verifier,
-};
+use super::{Assembler, Cut, Enforcer, Expander, Machine, Push, Repairer, Upgrader, Verifier};
 use crate::error::Error;
-use crate::id::IdGenerator;
+use crate::event::Event;
 use crate::item::{Counter, Item};
-use crate::limits::Limits;
-use crate::message::Message;
+use crate::options::{Options, Repair, Repairs};
 use crate::raw::{Body, RawEvent};
-use crate::run_input::RunAgentInput;
 use crate::shared::Document;
 use crate::snapshot::run::RunOutcome;
 use crate::snapshot::{Snapshot, Update};
+use crate::warning::Warning;
 
-/// How a pipeline is made, where the defaults will not do.
-///
-/// ```
-/// use ag_ui_stream::machine::{Pipeline, IdChecks};
-/// use ag_ui_stream::id::SequentialIds;
-/// use ag_ui_stream::Limits;
-///
-/// let pipeline = Pipeline::builder()
-///     .id_checks(IdChecks::Reject)
-///     .limits(Limits { max_depth: 64, ..Limits::default() })
-///     .ids(SequentialIds::new("id-"))
-///     .build();
-/// assert!(pipeline.snapshot().messages().is_empty());
-/// ```
-#[derive(Debug)]
-#[must_use = "a builder does nothing until it builds"]
-pub struct PipelineBuilder {
-    limits: Limits,
-    id_checks: IdChecks,
-    repairs: Repairs,
-    upgrader: Option<Upgrader>,
-    messages: Vec<Message>,
-    state: Option<Document>,
-}
-
-impl Default for PipelineBuilder {
-    fn default() -> Self {
-        Self {
-            limits: Limits::default(),
-            id_checks: IdChecks::default(),
-            repairs: Repairs::NONE,
-            upgrader: Some(Upgrader::default()),
-            messages: Vec::new(),
-            state: None,
-        }
-    }
-}
-
-impl PipelineBuilder {
-    /// Bounds on what one event may cost.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// What becomes of breaches of rule R10.
-    pub fn id_checks(mut self, id_checks: IdChecks) -> Self {
-        self.id_checks = id_checks;
-        self
-    }
-
-    /// The faults of producers that are to be repaired before verification, each with a warning
-    /// (rules X1, X2, X3, X5: [`Repairer`]). None, unless asked for.
-    ///
-    /// With [`Repair::ResultAfterFinish`] a RUN_FINISHED is delivered once the stream has ended or the
-    /// next run begins. Where the source fails before that, [`Pipeline::snapshot`] has its outcome, and
-    /// no update does (rule R8a). [`Repair::IgnoreFrames`] is the decoder's: give it the same set.
-    pub fn repairs(mut self, repairs: impl Into<Repairs>) -> Self {
-        self.repairs = repairs.into();
-        self
-    }
-
-    /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
-    /// there, even where it was left out before.
-    pub fn ids(mut self, ids: impl IdGenerator + 'static) -> Self {
-        self.upgrader = Some(Upgrader::new().with_ids(ids));
-        self
-    }
-
-    /// Leaves out the compatibility boundary (rules B1 to B3): retired shapes are then unknown or
-    /// malformed.
-    pub fn without_upgrade(mut self) -> Self {
-        self.upgrader = None;
-        self
-    }
-
-    /// The conversation from before the stream. Assembly needs it; verification only learns that
-    /// there is one, so that a call is not taken for what makes a message that is there (rule O4).
-    pub fn history(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
-        self.messages = messages.into_iter().collect();
-        self
-    }
-
-    /// The state from before the stream (rule A6). Only assembly needs it.
-    pub fn state(mut self, state: impl Into<Document>) -> Self {
-        self.state = Some(state.into());
-        self
-    }
-
-    /// The conversation and the state from before the stream, as the input of its run has them:
-    /// [`history`](PipelineBuilder::history) and [`state`](PipelineBuilder::state) in one. Costs a
-    /// clone of each message, which copies no text, and a copy of the state.
-    ///
-    /// ```
-    /// use ag_ui_stream::RunAgentInput;
-    /// use ag_ui_stream::machine::Pipeline;
-    /// use ag_ui_stream::message::UserMessage;
-    ///
-    /// let input = RunAgentInput::new("thread", "run", [UserMessage::new("m", "Hello").into()]);
-    /// let pipeline = Pipeline::builder().input(&input).build();
-    /// assert_eq!(pipeline.snapshot().messages().len(), 1);
-    /// ```
-    pub fn input(self, input: &RunAgentInput) -> Self {
-        let builder = self.history(input.messages.iter().cloned());
-        match &input.state {
-            Some(state) => builder.state(state),
-            None => builder,
-        }
-    }
-
+impl Options {
     /// The pipeline with assembly.
     #[must_use]
-    pub fn build(self) -> Pipeline {
-        let limits = self.limits;
-        let (stages, messages, state) = self.into_parts();
-        Pipeline { stages, assembler: Assembler::with_history(messages, state).with_limits(limits) }
+    pub fn build(mut self) -> Pipeline {
+        let stages = Stages::new(&self);
+        let mut assembler = Assembler::new().with_limits(self.limits.unwrap_or_default());
+        assembler.add_history(self.history.take().unwrap_or_default(), self.state.take());
+        Pipeline { stages, assembler }
     }
 
     /// The pipeline without assembly.
     #[must_use]
     pub fn build_events(self) -> EventPipeline {
-        let (stages, ..) = self.into_parts();
-        EventPipeline { stages, ready: VecDeque::new() }
-    }
-
-    fn into_parts(self) -> (Stages, Vec<Message>, Option<Document>) {
-        // The one that the stage does not know would cost as much as those that it does.
-        let repairs: Repairs = self.repairs.iter().filter(|repair| *repair != Repair::IgnoreFrames).collect();
-        let mut stages = Stages {
-            counter: Counter::default(),
-            upgrader: self.upgrader.map(|upgrader| upgrader.with_limits(self.limits)),
-            enforcer: Enforcer::new().with_limits(self.limits),
-            expander: Expander::new(),
-            repairer: (!repairs.is_empty()).then(|| Box::new(Repairer::new(repairs))),
-            verifier: Verifier::new().with_id_checks(self.id_checks),
-        };
-        if !self.messages.is_empty() {
-            stages.verifier.expect_history();
-        }
-        (stages, self.messages, self.state)
+        EventPipeline { stages: Stages::new(&self), ready: VecDeque::new() }
     }
 }
 
@@ -171,9 +43,58 @@ struct Stages {
     /// Where there is something to repair: what goes past it goes past the fast paths too.
     repairer: Option<Box<Repairer>>,
     verifier: Verifier,
+    /// What was said, the conversation left out, until the first event.
+    said: Option<Box<Options>>,
 }
 
 impl Stages {
+    fn new(options: &Options) -> Self {
+        let limits = options.limits.unwrap_or_default();
+        // The one that the stage does not know would cost as much as those that it does.
+        let repairs = options.repairs.unwrap_or(Repairs::NONE);
+        let repairs: Repairs = repairs.iter().filter(|repair| *repair != Repair::IgnoreFrames).collect();
+        let upgrader = || match &options.ids {
+            Some(ids) => Upgrader::new().with_ids(ids.clone()),
+            None => Upgrader::new(),
+        };
+        let mut verifier = Verifier::new().with_id_checks(options.id_checks.unwrap_or_default());
+        if options.history.as_ref().is_some_and(|messages| !messages.is_empty()) {
+            verifier.expect_history();
+        }
+        let said = Options {
+            history: options.history.as_ref().map(|_| Vec::new()),
+            state: options.state.as_ref().map(|_| Document::default()),
+            ..options.without_conversation()
+        };
+        Self {
+            counter: Counter::default(),
+            upgrader: options.upgrade.unwrap_or(true).then(|| upgrader().with_limits(limits)),
+            enforcer: Enforcer::new().with_limits(limits),
+            expander: Expander::new(),
+            repairer: (!repairs.is_empty()).then(|| Box::new(Repairer::new(repairs))),
+            verifier,
+            said: Some(Box::new(said)),
+        }
+    }
+
+    /// The source says how it is to be read: what was not said before is taken up, unless events came
+    /// already.
+    #[cold]
+    fn take_up(&mut self, options: Options, sink: &mut impl Sink) {
+        let Some(said) = self.said.take().filter(|_| self.counter.next() == 0) else { return };
+        let (knew_history, knew_state) = (said.history.is_some(), said.state.is_some());
+        let mut options = said.or(options);
+        let verifier = core::mem::take(&mut self.verifier);
+        *self = Self::new(&options);
+        if knew_history {
+            self.verifier = verifier.with_id_checks(options.id_checks.unwrap_or_default());
+        }
+        // Nothing, where it was said before.
+        let history = options.history.take();
+        let state = options.state.take().filter(|_| !knew_state);
+        sink.begin(history.unwrap_or_default(), state, options.limits.unwrap_or_default());
+    }
+
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
         // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
@@ -186,18 +107,32 @@ impl Stages {
 
     #[inline]
     fn feed(&mut self, body: Body<'_>, index: Option<u64>, sink: &mut impl Sink) -> Result<(), Error> {
-        let Self { counter, upgrader, enforcer, expander, repairer, verifier } = self;
+        // The common case asks once.
+        let body = match body {
+            Body::Warning(warning) => return self.pass(warning, sink),
+            Body::Options(options) => {
+                self.take_up(*options, sink);
+                return Ok(());
+            }
+            body => body,
+        };
+        let Self { counter, upgrader, enforcer, expander, repairer, verifier, .. } = self;
         let mut verified = Then { stage: verifier, next: sink };
         let mut expanded = Maybe { stage: repairer.as_deref_mut(), next: &mut verified };
         let mut enforced = Then { stage: expander, next: &mut expanded };
-        if let Body::Warning(warning) = body {
-            return enforced.warning(warning);
-        }
         let index = counter.count(index);
         match body.text() {
             Some(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
             _ => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
         }
+    }
+
+    /// A warning goes past all stages in its place.
+    #[cold]
+    fn pass(&mut self, warning: Warning, sink: &mut impl Sink) -> Result<(), Error> {
+        let mut verified = Then { stage: &mut self.verifier, next: sink };
+        let mut expanded = Maybe { stage: self.repairer.as_deref_mut(), next: &mut verified };
+        Then { stage: &mut self.expander, next: &mut expanded }.warning(warning)
     }
 
     fn finish(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
@@ -285,26 +220,101 @@ pub struct Pipeline {
 
 impl Default for Pipeline {
     fn default() -> Self {
-        Self::builder().build()
+        Options::new().build()
     }
 }
 
 impl Pipeline {
-    /// A pipeline with the defaults, for an empty conversation.
+    /// A pipeline with the defaults, for an empty conversation; for others, [`Options::build`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// A pipeline with other options.
-    pub fn builder() -> PipelineBuilder {
-        PipelineBuilder::default()
     }
 
     /// The conversation as it stands after everything that was pushed.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         self.assembler.snapshot()
+    }
+
+    /// The events that bring a late viewer to where this pipeline stands, whatever is open: the events
+    /// that this pipeline gives from now on may follow, and a new pipeline that is given both comes to
+    /// the same conversation. Where outputs wait to be popped, their events are in it already.
+    ///
+    /// Out, in this order: each run before the latest, as it began and ended; `RUN_STARTED`; the tool calls
+    /// that wait for an answer and the answers that there were (rule R9), in messages of their own that the
+    /// next event drops; the messages and the state; the subagents; what else is open, in the order
+    /// opened; the terminal event where it has come. Nothing before the first run: its history is what the viewer's own
+    /// [`Options::input`] takes.
+    ///
+    /// Where the viewer is given the stream as it was sent, with chunks, see
+    /// [`raw_prelude`](Pipeline::raw_prelude).
+    ///
+    /// # What does not come over
+    /// - Of messages that share an id (rules A10, A12), the last copy only, perhaps at another place.
+    /// - That a snapshot dropped a thought that is still open, and all others (rule A11).
+    /// - That an item of an earlier run was cut off: a `MESSAGES_SNAPSHOT` says that it is whole. And of
+    ///   earlier runs what they left open, and their subagents.
+    /// - Whose messages of earlier runs are, is known to the viewer (rule O7), and was forgotten here with
+    ///   the run (rule R6). A rest that gives one of them to another owner is refused there (rule O2).
+    /// - That the run was cut off or rejected: to the viewer it goes on, and is truncated at the end.
+    ///
+    /// # Cost
+    /// That of the conversation and of all runs; texts are shared. One event holds all messages and
+    /// another the state, which the viewer's [`Limits::max_event_bytes`] have to admit.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::Event;
+    /// use ag_ui_stream::machine::{Pipeline, Push};
+    ///
+    /// let mut pipeline = Pipeline::new();
+    /// pipeline.push(Event::run_started("thread", "run"))?;
+    /// pipeline.push(Event::text_start("m"))?;
+    /// pipeline.push(Event::text_content("m", "Hel"))?;
+    ///
+    /// let mut viewer = Pipeline::new();
+    /// for event in pipeline.prelude() {
+    ///     viewer.push(event)?;
+    /// }
+    /// viewer.push(Event::text_content("m", "lo"))?;
+    /// viewer.push(Event::text_end("m"))?;
+    /// assert_eq!(viewer.snapshot().message("m").unwrap().text().unwrap(), "Hello");
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    #[must_use]
+    pub fn prelude(&self) -> Vec<Event> {
+        self.assembler.prelude(|_, _| false)
+    }
+
+    /// [`prelude`](Pipeline::prelude) for a viewer who is given the stream as it was sent, and expands
+    /// chunks himself: each event as JSON text, what chunks have open opened by chunks, last and in the
+    /// order of their lanes, and half of a surrogate pair held back where it is here (rule E11).
+    ///
+    /// Not for a stream with [repairs](Options::repairs) or retired shapes (rule B1): what these
+    /// stages remember does not come over. Give the viewer the events of this pipeline then.
+    ///
+    /// # Examples
+    /// ```
+    /// use ag_ui_stream::machine::{Pipeline, Push};
+    ///
+    /// let mut pipeline = Pipeline::new();
+    /// pipeline.push(r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#)?;
+    /// pipeline.push(r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hel"}"#)?;
+    ///
+    /// let mut viewer = Pipeline::new();
+    /// for event in pipeline.raw_prelude() {
+    ///     viewer.push(event)?;
+    /// }
+    /// viewer.push(r#"{"type":"TEXT_MESSAGE_CHUNK","delta":"lo"}"#)?;
+    /// assert_eq!(viewer.snapshot().message("m").unwrap().text().unwrap(), "Hello");
+    /// # Ok::<(), ag_ui_stream::Error>(())
+    /// ```
+    #[must_use]
+    pub fn raw_prelude(&self) -> Vec<String> {
+        let expander = &self.stages.expander;
+        let events = self.assembler.prelude(|kind, item| expander.has_open(kind, item));
+        events.iter().map(write).chain(expander.prelude()).collect()
     }
 }
 
@@ -372,20 +382,15 @@ pub struct EventPipeline {
 
 impl Default for EventPipeline {
     fn default() -> Self {
-        Self::builder().build_events()
+        Options::new().build_events()
     }
 }
 
 impl EventPipeline {
-    /// A pipeline with the defaults.
+    /// A pipeline with the defaults; for others, [`Options::build_events`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// A pipeline with other options.
-    pub fn builder() -> PipelineBuilder {
-        PipelineBuilder::default()
     }
 }
 

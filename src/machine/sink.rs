@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 use crate::error::Error;
 use crate::event::fast::{TextChunk, TextContent};
 use crate::item::{Indexed, Item, Place};
+use crate::limits::Limits;
+use crate::message::Message;
+use crate::shared::Document;
 use crate::warning::Warning;
 
 /// What takes the outputs of a stage. An error is that of a stage further on; it ends the input.
@@ -19,6 +22,11 @@ pub(super) trait Sink {
             Item::Event(event) => self.event(event),
             Item::Warning(warning) => self.warning(warning),
         }
+    }
+
+    /// What the source says of the conversation before it, and the bounds of documents.
+    fn begin(&mut self, history: Vec<Message>, state: Option<Document>, limits: Limits) {
+        let _ = (history, state, limits);
     }
 
     /// The most common event, in parts until it is where it stays.

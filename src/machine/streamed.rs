@@ -10,7 +10,7 @@ use crate::event::{
 use crate::id::{Id, MessageId, SubagentRunId, ToolCallId};
 
 /// The kinds of items. Ids of different kinds are different namespaces (rule S1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Streamed {
     Text,
     ToolCall,

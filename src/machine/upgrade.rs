@@ -4,7 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::Error;
 use crate::excerpt::excerpt;
 use crate::id::{IdGenerator, RandomIds};
@@ -109,7 +109,7 @@ impl Upgrader {
                 let warnings = self.upgrade_node(&mut node, index)?;
                 Some((Raw::Value(node.to_value()?), warnings))
             }
-            Body::Value(_) | Body::Event(_) | Body::Warning(_) => None,
+            Body::Value(_) | Body::Event(_) | Body::Warning(_) | Body::Options(_) => None,
         }
     }
 
@@ -226,26 +226,16 @@ impl<R: RawEvent> Push<R> for Upgrader {
                 self.ready.push_back(RawItem::Event { raw, index });
             }
             Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
+            Owned::Options(options) => {
+                self.limits = options.limits_over(self.limits);
+                self.ready.push_back(RawItem::Options(options));
+            }
         }
         Ok(())
     }
 }
 
-impl Machine for Upgrader {
-    type Output = RawItem;
-
-    fn pop(&mut self) -> Option<RawItem> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+queued_machine!(Upgrader: RawItem);
 
 /// Whether JSON text may have a retired shape in it: each has one of these words. It says no only
 /// where there is none.
@@ -530,6 +520,7 @@ fn owned<'a>(text: String) -> Str<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn only_the_words_of_old_shapes_need_a_closer_look() {

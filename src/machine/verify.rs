@@ -23,39 +23,17 @@ use std::collections::VecDeque;
 use super::items::Items;
 use super::sink::{Sink, Stage};
 use super::table::Claim;
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::{Error, History, Subject, SubjectKind, Truncated, TruncatedBy};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent};
 use crate::excerpt::excerpt;
 use crate::id::{IdMap, InterruptId, RunId, ThreadId};
 use crate::item::{Counter, Indexed, Item, Place};
+use crate::options::IdChecks;
 use crate::rule::Rule;
 use crate::version::{self, PROTOCOL_VERSION};
 use crate::warning::Warning;
-
-/// What becomes of a breach of rule R10, which AG-UI 1.0 states and its reference client does not
-/// check.
-///
-/// The rule has four clauses, and each names its field by the path of the warning:
-///
-/// | the breach | `Warn` | `Reject` |
-/// |---|---|---|
-/// | `RUN_FINISHED.runId` is not that of its `RUN_STARTED` | warns at `/runId` | fatal |
-/// | `RUN_FINISHED.threadId` is not that of its `RUN_STARTED` | warns at `/threadId` | fatal |
-/// | `RUN_STARTED.threadId` is not that of the first run on the stream | warns at `/threadId` | fatal |
-/// | two interrupts of an outcome have one id | warns at `/outcome/interrupts/1/id` | fatal |
-///
-/// Nothing else depends on it: what is fatal with `Warn` is fatal under the same rule with `Reject`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum IdChecks {
-    /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
-    #[default]
-    Warn,
-    /// A [`Violation`](crate::error::Violation), as the draft after 1.0 has it.
-    Reject,
-}
 
 /// Holds events to the order that the protocol prescribes: the R, S and O rules.
 ///
@@ -242,7 +220,7 @@ impl Verifier {
     /// must not: what comes after a violation means nothing that the protocol could say.
     ///
     /// `None` where nothing can be done: there is no error, or it is that of
-    /// [`finish`](Machine::finish).
+    /// [`finish`](super::Machine::finish).
     ///
     /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, with
     ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, for else everything after it would
@@ -586,18 +564,4 @@ impl<I: Into<Item>> Push<I> for Verifier {
     }
 }
 
-impl Machine for Verifier {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        self.queued(Self::end)
-    }
-}
+queued_machine!(Verifier: Item, |stage| stage.queued(Self::end));

@@ -12,6 +12,7 @@ use crate::warning::Warning;
 
 mod content;
 
+pub use crate::json::partial::PartialArguments;
 pub use content::{
     AudioPart, Content, ContentPart, DataSource, DocumentPart, FileSource, ImagePart, PartSource, TextPart, UrlSource,
     VideoPart,
@@ -258,8 +259,8 @@ impl FunctionCall {
     /// before their call is closed, whatever they look like (rule A9).
     ///
     /// # Cost
-    /// One pass over the arguments: for long ones call it when there is a screen to draw, not for
-    /// each delta.
+    /// One pass over the arguments. To show long ones after each delta, give the deltas to a
+    /// [`PartialArguments`], which goes on where it was.
     ///
     /// # Examples
     /// ```
@@ -284,7 +285,9 @@ impl FunctionCall {
     /// ```
     #[must_use]
     pub fn partial_arguments(&self) -> Option<Value> {
-        crate::json::partial::value_so_far(&self.arguments.to_cow())
+        let mut arguments = PartialArguments::new();
+        self.arguments.chunks().for_each(|chunk| arguments.push(chunk));
+        arguments.into_value()
     }
 }
 
@@ -315,10 +318,10 @@ impl Message {
     /// # Examples
     /// A conversation that was stored, given back to a pipeline:
     /// ```
-    /// use ag_ui_stream::machine::{Pipeline, Push};
+    /// use ag_ui_stream::Options;
     /// use ag_ui_stream::message::{Message, UserMessage};
     ///
-    /// let before = Pipeline::builder().history([UserMessage::new("m", "Hello").into()]).build();
+    /// let before = Options::new().history([UserMessage::new("m", "Hello").into()]).build();
     /// let stored = serde_json::to_string(&before.snapshot().messages())?;
     ///
     /// let mut history = Vec::new();
@@ -327,7 +330,7 @@ impl Message {
     ///     assert_eq!(warnings, []);
     ///     history.extend(message);
     /// }
-    /// let after = Pipeline::builder().history(history).build();
+    /// let after = Options::new().history(history).build();
     /// assert_eq!(after.snapshot(), before.snapshot());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

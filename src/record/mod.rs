@@ -102,7 +102,6 @@ use tokio::time::Instant;
 
 use crate::agent::{Agent, RawEventStream};
 use crate::error::{AgentError, Error};
-use crate::limits::Limits;
 use crate::raw::RawItem;
 use crate::run_input::RunAgentInput;
 
@@ -184,10 +183,6 @@ where
             Poll::Ready(next)
         });
         Ok(events.boxed())
-    }
-
-    fn limits(&self) -> Limits {
-        self.agent.limits()
     }
 }
 

@@ -175,6 +175,7 @@ where
                     Some(Entry::Event(RawContent::Event(event))) => recording.value(at, event, out)?,
                     Some(Entry::Warning(warning)) => recording.warning(at, &warning.to_string(), out),
                     Some(Entry::Failed(message)) => recording.failed(at, &message, out),
+                    Some(Entry::Nothing) => {}
                     Some(Entry::Truncated) => recording.truncated(at, out),
                     None => recording.end(at, out),
                 }

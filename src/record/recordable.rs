@@ -41,6 +41,8 @@ pub enum Entry<'a> {
     Event(RawContent<'a>),
     /// A warning.
     Warning(&'a Warning),
+    /// What is no part of a run.
+    Nothing,
     /// The source was cut off within an event.
     Truncated,
     /// The source failed.
@@ -89,6 +91,7 @@ placed! {
     RawItem, item => match item {
         RawItem::Event { raw, .. } => raw.entry(),
         RawItem::Warning(warning) => Entry::Warning(warning),
+        RawItem::Options(_) => Entry::Nothing,
     };
     Item, item => match item {
         Item::Event(indexed) => indexed.entry(),

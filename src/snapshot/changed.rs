@@ -56,6 +56,12 @@ impl Changed {
         self.change.run
     }
 
+    /// A snapshot of which nobody knows what changed.
+    #[cfg(feature = "stream")]
+    pub(crate) fn whole(snapshot: Snapshot) -> Self {
+        Self { snapshot, change: Change { messages: MessageChange::MANY, state: true, run: true } }
+    }
+
     /// Moves on to a later snapshot.
     #[cfg(feature = "stream")]
     pub(crate) fn skip_to(&mut self, later: Self) {

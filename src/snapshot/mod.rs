@@ -204,7 +204,8 @@ impl Snapshot {
 
     /// The events that rebuild this conversation in another consumer, to be sent right after its
     /// `RUN_STARTED`: a `MESSAGES_SNAPSHOT` and a `STATE_SNAPSHOT`. So a server lets a viewer join
-    /// late. What is open at this moment is not opened by them.
+    /// late. What is open at this moment is not opened by them: for that, ask the pipeline
+    /// ([`Pipeline::prelude`](crate::machine::Pipeline::prelude)).
     ///
     /// Of several messages with one id (rules A10, A12) they carry all, but a consumer keeps the last.
     #[must_use]

@@ -1,9 +1,9 @@
 //! What the tests of assembly share.
 
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::{Machine, Pipeline, PipelineBuilder, Push};
+use ag_ui_stream::machine::{Machine, Push};
 use ag_ui_stream::snapshot::{Snapshot, Update};
-use ag_ui_stream::{Error, Rule, Warning};
+use ag_ui_stream::{Error, Options, Rule, Warning};
 use serde_json::{Value, json};
 
 /// What a pipeline made of a stream.
@@ -14,12 +14,12 @@ pub struct Assembled {
     pub snapshot: Snapshot,
 }
 
-pub fn builder() -> PipelineBuilder {
-    Pipeline::builder().ids(SequentialIds::new("id-"))
+pub fn builder() -> Options {
+    Options::new().ids(SequentialIds::new("id-"))
 }
 
 /// Pushes every event until one is refused, then finishes.
-pub fn assemble_with<'e>(builder: PipelineBuilder, events: impl IntoIterator<Item = &'e Value>) -> Assembled {
+pub fn assemble_with<'e>(builder: Options, events: impl IntoIterator<Item = &'e Value>) -> Assembled {
     let mut pipeline = builder.build();
     let driven = super::drive(&mut pipeline, events);
     Assembled { updates: driven.out, error: driven.error, snapshot: pipeline.snapshot().clone() }

@@ -1,11 +1,9 @@
 //! One stream of events through the whole pipeline, and through its stages one by one.
 
 use ag_ui_stream::id::SequentialIds;
-use ag_ui_stream::machine::{
-    Assembler, Enforcer, EventPipeline, Expander, Machine, Pipeline, Push, Upgrader, Verifier,
-};
+use ag_ui_stream::machine::{Assembler, Enforcer, Expander, Machine, Push, Upgrader, Verifier};
 use ag_ui_stream::snapshot::{Snapshot, Update};
-use ag_ui_stream::{Error, Item};
+use ag_ui_stream::{Error, Item, Options};
 
 /// Everything that came out, the error, and what the conversation came to.
 pub type Outcome = (Vec<Item>, Option<Error>, Vec<String>);
@@ -15,7 +13,7 @@ fn outcome(items: Vec<Item>, error: Option<Error>, snapshot: &Snapshot) -> Outco
 }
 
 pub fn whole(events: &[String]) -> Outcome {
-    let mut pipeline = Pipeline::builder().ids(SequentialIds::new("id-")).build();
+    let mut pipeline = Options::new().ids(SequentialIds::new("id-")).build();
     let mut items = Vec::new();
     let mut error = None;
     for event in events {
@@ -34,7 +32,7 @@ pub fn whole(events: &[String]) -> Outcome {
 }
 
 pub fn without_assembly(events: &[String]) -> (Vec<Item>, Option<Error>) {
-    let mut pipeline = EventPipeline::builder().ids(SequentialIds::new("id-")).build_events();
+    let mut pipeline = Options::new().ids(SequentialIds::new("id-")).build_events();
     let mut items = Vec::new();
     for event in events {
         let pushed = pipeline.push(event.as_str());

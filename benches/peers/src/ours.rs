@@ -45,7 +45,7 @@ pub fn combined(workload: &'static Workload, reading: Reading, clock: &mut Clock
         while pipeline.pop().is_some() {}
     }
     let mut held = Vec::new();
-    let mut updates = stream::iter(events).map(String::as_str).updates_with(pipeline);
+    let mut updates = stream::iter(events).map(String::as_str).through_raw(pipeline);
     clock.start();
     block_on(async {
         while let Some(update) = updates.try_next().await.expect("the workload is legal") {

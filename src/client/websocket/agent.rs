@@ -16,12 +16,12 @@ use tungstenite::http::uri::{InvalidUri, Uri};
 use tungstenite::protocol::WebSocketConfig;
 
 use super::{WebSocketConnection, WebSocketEvents, WebSocketOptions};
-use crate::agent::{Agent, AgentError, BoxError, RawEventStream, raw_event_stream};
+use crate::agent::{Agent, AgentError, BoxError, RawEventStream, told};
 use crate::client::builder::{CONNECT, Runner, Setup, agent_and_builder};
 use crate::client::guard::within;
 use crate::client::{AbortHandle, ClientError};
 use crate::codec::MessageDecoder;
-use crate::limits::Limits;
+use crate::options::Options;
 use crate::run_input::RunAgentInput;
 use crate::version::ProtocolVersion;
 
@@ -83,9 +83,8 @@ impl WebSocketAgent {
 
     /// Starts a run, and gives its events once the socket is open and the input is sent.
     ///
-    /// They bring no conversation along: where the input has messages, as after the first turn, the
-    /// next stage is one with [a pipeline that knows them](crate::machine::PipelineBuilder::input),
-    /// as [`AgentExt`](crate::AgentExt) has it.
+    /// They [say first](crate::RawItem::Options) what the conversation is, where the input has one, and
+    /// how they are read.
     ///
     /// # Errors
     /// [`ClientError`], those from before the first event.
@@ -103,8 +102,8 @@ impl WebSocketAgent {
             .await?;
             Ok(WebSocketEvents::open(socket, options, deadline, abort))
         };
-        let (events, peer, warnings) = self.runner.start(&options.common, input, run).await?;
-        Ok(events.with_peer(peer, warnings))
+        let (events, peer, first) = self.runner.start(&options.common, input, run).await?;
+        Ok(events.with_peer(peer, first))
     }
 
     /// Opens a socket that holds back so many bytes at most.
@@ -113,7 +112,7 @@ impl WebSocketAgent {
         request.headers_mut().extend(self.runner.headers.clone());
         let request = self.runner.prepare(request).await?;
         // What is longer is refused before the memory is taken.
-        let max = Some(MessageDecoder::max_message_bytes(&self.runner.options.common.limits));
+        let max = Some(MessageDecoder::max_message_bytes(&self.runner.options.common.limits()));
         let config = WebSocketConfig::default()
             .max_message_size(max)
             .max_frame_size(max)

@@ -16,10 +16,9 @@ use crate::client::guard::{Deadline, Guarded, guarded_events, until};
 use crate::client::options::{Common, common_options};
 use crate::client::{AbortHandle, ClientError};
 use crate::error::Error;
-use crate::limits::Limits;
 use crate::machine::Downgrader;
+use crate::options::Options;
 use crate::raw::RawItem;
-use crate::warning::Warning;
 
 /// How a socket is read: bounds and timers.
 ///
@@ -45,7 +44,7 @@ impl WebSocketOptions {
     /// How long to wait after the end of a run, unless told otherwise: one second.
     pub const DEFAULT_AFTER_RUN: Duration = Duration::from_secs(1);
 
-    /// The default [`Limits`], all timers but no deadline.
+    /// The default [`Limits`](crate::Limits), all timers but no deadline.
     pub fn new() -> Self {
         Self { common: Common::new(Some(Self::DEFAULT_AFTER_RUN)) }
     }
@@ -99,7 +98,7 @@ guarded_events!(WebSocketEvents<S> where Result<Message, tungstenite::Error>);
 impl<S> WebSocketEvents<S> {
     pub(super) fn open(socket: S, options: &WebSocketOptions, deadline: Deadline, abort: AbortHandle) -> Self {
         let options = &options.common;
-        let decoded = Decoded::new(Messages::new(socket, options.silence), options.limits);
+        let decoded = Decoded::new(Messages::new(socket, options.silence), options.limits());
         Self { events: Guarded::new(decoded, options, deadline, abort) }
     }
 }

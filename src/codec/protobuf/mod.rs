@@ -33,15 +33,17 @@ enum Fault {
 /// 1.0.0 for all 31 types.
 ///
 /// In: bytes, cut anywhere. Out, in order, for each frame: a [`Warning`](crate::Warning) for every
-/// content part that is not known here (rule E3), then the event, as the JSON that it stands for
-/// ([`Raw::Value`]), so that enforcement comes to the same verdict as on JSON (rule P4). A frame
-/// that holds an event from a later version is dropped with a warning: it has no name to pass on.
+/// content part that is not known here (rule E3) and every open value that holds numbers which JSON
+/// cannot say (rule E10), then the event, as the JSON that it stands for ([`Raw::Value`]), so that
+/// enforcement comes to the same verdict as on JSON (rule P4). A frame that holds an event from a
+/// later version is dropped with a warning: it has no name to pass on.
 ///
 /// - A frame is a length of four bytes, the highest first, and one `Event` message.
 /// - Unknown fields are ignored; fields that occur twice are merged; an absent field is absent.
 /// - A required string that is absent is empty, which is what protobuf has for the empty string.
 /// - Unknown roles, outcomes and patch operations are passed on for enforcement to judge.
-/// - Numbers in open values are doubles; whole ones become integers.
+/// - Numbers in open values are doubles; whole ones become integers, and NaN and the infinities, which
+///   JSON has no words for, null with a warning (rules E10 and P4).
 ///
 /// # Ending
 /// An end within a frame is [`Error::Truncated`].
@@ -216,9 +218,8 @@ fn read_event(count: &mut Count, limits: &Limits, frame: &[u8], out: &mut VecDeq
             let mut cx = Reading::new(event_type, limits.depth());
             let read = schema::read(&occurrences, &mut cx);
             let value = read.map_err(|found| fault(*count, limits, found, Some(event_type)))?;
-            for path in cx.dropped {
-                let message = "removed a content part: nothing in it is known here";
-                out.push_back(count.warning(Rule::E3, event_type.as_str(), path, message.to_owned()));
+            for (rule, path, message) in cx.warnings {
+                out.push_back(count.warning(rule, event_type.as_str(), path, message));
             }
             out.push_back(count.event(Raw::Value(value)));
             Ok(())
@@ -435,8 +436,6 @@ mod tests {
         }
         let text = fault(&event(14, 13, &[field(3, b"\xff")]));
         assert!(text.contains("RunErrorEvent.message") && text.contains("UTF-8"), "{text}");
-        let text = fault(&event(7, 6, &[field(2, &[0x11, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f])]));
-        assert!(text.ends_with("the number inf in an open value"), "{text}");
     }
 
     #[test]
@@ -508,6 +507,26 @@ mod tests {
             ))["delta"],
             json!([{"op": "9", "path": ""}, {"op": "-1", "path": ""}])
         );
+    }
+
+    #[test]
+    fn e10_p4_a_number_that_json_cannot_say_is_null_with_a_warning() {
+        let double = |number: f64| [&[0x11][..], &number.to_le_bytes()].concat();
+        let list = [f64::NAN, 1.5, f64::NEG_INFINITY].map(|number| field(1, &double(number))).concat();
+        for (snapshot, read, lost) in [
+            (double(f64::INFINITY), json!(null), "1 number within, which is"),
+            (field(6, &list), json!([null, 1.5, null]), "2 numbers within, which are"),
+        ] {
+            let (items, error) = decode(&event(7, 6, &[field(2, &snapshot)]));
+            assert_eq!(error, None);
+            let [RawItem::Warning(warning), RawItem::Event { raw: Raw::Value(event), .. }] = &items[..] else {
+                panic!("{items:?}")
+            };
+            assert_eq!((warning.rule, warning.event_type.as_str()), (Rule::E10, "STATE_SNAPSHOT"));
+            assert_eq!(warning.path, "/snapshot");
+            assert_eq!(warning.message, format!("read as null: {lost} infinite or not a number"));
+            assert_eq!(event, &json!({"type": "STATE_SNAPSHOT", "snapshot": read}));
+        }
     }
 
     #[test]

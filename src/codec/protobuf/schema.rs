@@ -10,6 +10,7 @@ use super::wire::{Field, Fields, broken};
 use super::{Fault, open};
 use crate::event::EventType;
 use crate::message::Role;
+use crate::rule::Rule;
 
 /// What reading one event carries along.
 #[derive(Debug)]
@@ -19,8 +20,8 @@ pub(super) struct Reading {
     depth: usize,
     /// The JSON pointer of the place that is being read.
     path: String,
-    /// The places of list elements that were left out, since nothing here has a name for them.
-    pub(super) dropped: Vec<String>,
+    /// What was left out or read as another value: the rule, the place, and what was done.
+    pub(super) warnings: Vec<(Rule, String, String)>,
 }
 
 /// What a message may hold, for [`check`].
@@ -76,12 +77,15 @@ pub(super) fn check(bytes: &[u8], spec: &Spec, budget: &mut usize) -> Result<(),
     Ok(())
 }
 
+/// Reads an open value, to a depth, and counts the numbers lost in it.
+type OpenReader = fn(&[Vec<u8>], usize, &mut usize) -> Result<Option<Value>, Fault>;
+
 /// The key of content parts on their way; as JSON they are the content.
 const PARTS: &str = "contentParts";
 
 impl Reading {
     pub(super) fn new(event_type: EventType, depth: usize) -> Self {
-        Self { event_type, depth, path: String::new(), dropped: Vec::new() }
+        Self { event_type, depth, path: String::new(), warnings: Vec::new() }
     }
 
     fn within<T>(&mut self, segment: impl core::fmt::Display, read: impl FnOnce(&mut Self) -> T) -> T {
@@ -93,6 +97,19 @@ impl Reading {
         read
     }
 
+    /// Reads an open value of a field.
+    fn open(&mut self, key: &str, read: OpenReader, occurrences: &[Vec<u8>]) -> Result<Option<Value>, Fault> {
+        let mut lost = 0;
+        let value = read(occurrences, self.depth, &mut lost)?;
+        if lost > 0 {
+            let these = if lost == 1 { "number within, which is" } else { "numbers within, which are" };
+            let message = format!("read as null: {lost} {these} infinite or not a number");
+            let path = self.within(key, |cx| cx.path.clone());
+            self.warnings.push((Rule::E10, path, message));
+        }
+        Ok(value)
+    }
+
     /// A list of messages. An element that is not known leaves null in its place and is noted.
     fn list<M: Wire>(&mut self, key: &'static str, messages: Vec<M>) -> Result<Value, Fault> {
         let key = if key == PARTS { "content" } else { key };
@@ -102,7 +119,8 @@ impl Reading {
                 let value = cx.within(index, |cx| {
                     let value = message.into_json(cx)?;
                     if value.is_none() {
-                        cx.dropped.push(cx.path.clone());
+                        let message = "removed a content part: nothing in it is known here";
+                        cx.warnings.push((Rule::E3, cx.path.clone(), message.to_owned()));
                     }
                     Ok(value)
                 })?;
@@ -212,12 +230,12 @@ macro_rules! messages {
         $fields.insert($key.to_owned(), Value::from($self.$field))
     };
     (@put open $key:literal $self:ident $field:ident $fields:ident $cx:ident) => {
-        if let Some(value) = open::value(&$self.$field, $cx.depth)? {
+        if let Some(value) = $cx.open($key, open::value, &$self.$field)? {
             $fields.insert($key.to_owned(), value);
         }
     };
     (@put open_object $key:literal $self:ident $field:ident $fields:ident $cx:ident) => {
-        if let Some(value) = open::object(&$self.$field, $cx.depth)? {
+        if let Some(value) = $cx.open($key, open::object, &$self.$field)? {
             $fields.insert($key.to_owned(), value);
         }
     };

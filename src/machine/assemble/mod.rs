@@ -24,6 +24,7 @@ mod documents;
 mod latest;
 mod messages;
 mod places;
+mod prelude;
 mod reconcile;
 mod runs;
 
@@ -150,14 +151,19 @@ impl Assembler {
     #[must_use]
     pub fn with_history(messages: impl IntoIterator<Item = Message>, state: Option<Document>) -> Self {
         let mut assembler = Self::new();
+        assembler.add_history(messages, state);
+        assembler
+    }
+
+    /// Takes up a conversation from before the stream.
+    pub(super) fn add_history(&mut self, messages: impl IntoIterator<Item = Message>, state: Option<Document>) {
         for message in messages {
-            assembler.append(message, ItemStatus::Complete);
+            self.append(message, ItemStatus::Complete);
         }
         if let Some(state) = state {
-            assembler.rest().state = state;
-            assembler.live.state_is_set = true;
+            self.rest().state = state;
+            self.live.state_is_set = true;
         }
-        assembler
     }
 
     /// The same with other bounds on documents.
@@ -301,6 +307,11 @@ impl fmt::Debug for Assembler {
 }
 
 impl Sink for Assembler {
+    fn begin(&mut self, history: Vec<Message>, state: Option<Document>, limits: Limits) {
+        self.limits = limits;
+        self.add_history(history, state);
+    }
+
     /// Applies an event and queues its updates.
     #[inline]
     fn event(&mut self, indexed: Indexed) -> Result<(), Error> {

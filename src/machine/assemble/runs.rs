@@ -84,7 +84,7 @@ impl Assembler {
     }
 
     /// The calls that the run started and that got no result, in the order made (rule R9).
-    fn pending(&self) -> Arc<[ToolCallId]> {
+    pub(super) fn pending(&self) -> Arc<[ToolCallId]> {
         let unanswered = self.live.made.iter().filter(|(_, made)| !made.answered);
         let mut unanswered: Vec<(u64, &Id)> = unanswered.filter_map(|(id, made)| Some((made.started?, id))).collect();
         unanswered.sort_unstable_by_key(|(started, _)| *started);

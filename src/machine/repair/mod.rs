@@ -15,7 +15,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::sink::{Sink, Stage};
-use super::{Machine, Push};
+use super::{Push, queued_machine};
 use crate::error::{Error, Subject, SubjectKind};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
@@ -26,11 +26,8 @@ use crate::event::{
 use crate::id::{Id, SubagentRunId};
 use crate::item::{Counter, Indexed, Item, Place};
 use crate::message::Role;
+use crate::options::{Repair, Repairs};
 use crate::rule::Rule;
-
-mod names;
-
-pub use names::{Repair, Repairs, UnknownRepair};
 
 /// Mends faults of real producers that verification rejects: rules X1, X2, X3 and X5, each where it
 /// is switched on.
@@ -434,21 +431,7 @@ impl<I: Into<Item>> Push<I> for Repairer {
     }
 }
 
-impl Machine for Repairer {
-    type Output = Item;
-
-    fn pop(&mut self) -> Option<Item> {
-        self.ready.pop_front()
-    }
-
-    fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        self.queued(Self::end)
-    }
-}
+queued_machine!(Repairer: Item, |stage| stage.queued(Self::end));
 
 fn key(kind: SubjectKind, id: &Id) -> Key {
     Key { kind, owner: None, id: id.clone() }

@@ -1,0 +1,217 @@
+//! What can be chosen of how a stream is read: one type, for every place that reads one.
+
+use core::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::id::IdGenerator;
+use crate::limits::Limits;
+use crate::message::Message;
+use crate::run_input::RunAgentInput;
+use crate::shared::Document;
+
+mod repairs;
+
+pub use repairs::{Repair, Repairs, UnknownRepair};
+
+/// How a stream is read: bounds, checks, repairs, and the conversation from before it. Every place that
+/// reads one takes this: the combinators (`updates_with`), agents
+/// ([`AgentExt`](crate::AgentExt)), clients, and [`Pipeline`](crate::machine::Pipeline).
+///
+/// What is not said here is taken from what the source says of itself
+/// ([`RawItem::Options`](crate::RawItem::Options)): a client passes its own options on, an agent the
+/// input of its run. Else it is the default. So a bound is given once, wherever that is.
+///
+/// ```
+/// use ag_ui_stream::id::SequentialIds;
+/// use ag_ui_stream::machine::IdChecks;
+/// use ag_ui_stream::{Limits, Options};
+///
+/// let pipeline = Options::new()
+///     .id_checks(IdChecks::Reject)
+///     .limits(Limits { max_depth: 64, ..Limits::default() })
+///     .ids(SequentialIds::new("id-"))
+///     .build();
+/// assert!(pipeline.snapshot().messages().is_empty());
+/// ```
+#[derive(Clone, Default, PartialEq)]
+#[must_use = "options do nothing by themselves"]
+pub struct Options {
+    pub(crate) limits: Option<Limits>,
+    pub(crate) id_checks: Option<IdChecks>,
+    pub(crate) repairs: Option<Repairs>,
+    /// Whether there is a compatibility boundary.
+    pub(crate) upgrade: Option<bool>,
+    pub(crate) ids: Option<SharedIds>,
+    pub(crate) history: Option<Vec<Message>>,
+    pub(crate) state: Option<Document>,
+}
+
+impl Options {
+    /// Nothing said: the defaults, unless the source says otherwise.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bounds on what one event may cost.
+    pub fn limits(self, limits: Limits) -> Self {
+        Self { limits: Some(limits), ..self }
+    }
+
+    /// What becomes of breaches of rule R10.
+    pub fn id_checks(self, id_checks: IdChecks) -> Self {
+        Self { id_checks: Some(id_checks), ..self }
+    }
+
+    /// The faults of producers that are to be repaired before verification, each with a warning
+    /// (rules X1, X2, X3, X5: [`Repairer`](crate::machine::Repairer)). None, unless asked for.
+    ///
+    /// With [`Repair::ResultAfterFinish`] a RUN_FINISHED is delivered once the stream has ended or the
+    /// next run begins. Where the source fails before that, the snapshot has its outcome, and no update
+    /// does (rule R8a). [`Repair::IgnoreFrames`] is the decoder's: a client that has these options reads
+    /// so; a decoder of your own is given the same set.
+    pub fn repairs(self, repairs: impl Into<Repairs>) -> Self {
+        Self { repairs: Some(repairs.into()), ..self }
+    }
+
+    /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
+    /// there, even where it was left out before. Clones of the options share it.
+    pub fn ids(self, ids: impl IdGenerator + 'static) -> Self {
+        Self { ids: Some(SharedIds(Arc::new(Mutex::new(ids)))), upgrade: Some(true), ..self }
+    }
+
+    /// Leaves out the compatibility boundary (rules B1 to B3): retired shapes are then unknown or
+    /// malformed.
+    pub fn without_upgrade(self) -> Self {
+        Self { ids: None, upgrade: Some(false), ..self }
+    }
+
+    /// The conversation from before the stream. Assembly needs it; verification only learns that
+    /// there is one, so that a call is not taken for what makes a message that is there (rule O4).
+    pub fn history(self, messages: impl IntoIterator<Item = Message>) -> Self {
+        Self { history: Some(messages.into_iter().collect()), ..self }
+    }
+
+    /// The state from before the stream (rule A6). Only assembly needs it.
+    pub fn state(self, state: impl Into<Document>) -> Self {
+        Self { state: Some(state.into()), ..self }
+    }
+
+    /// The conversation and the state from before the stream, as the input of its run has them:
+    /// [`history`](Options::history) and [`state`](Options::state) in one. An agent that is run says
+    /// this of itself. Costs a clone of each message, which copies no text, and a copy of the state.
+    ///
+    /// ```
+    /// use ag_ui_stream::message::UserMessage;
+    /// use ag_ui_stream::{Options, RunAgentInput};
+    ///
+    /// let input = RunAgentInput::new("thread", "run", [UserMessage::new("m", "Hello").into()]);
+    /// let pipeline = Options::new().input(&input).build();
+    /// assert_eq!(pipeline.snapshot().messages().len(), 1);
+    /// ```
+    pub fn input(self, input: &RunAgentInput) -> Self {
+        let options = self.history(input.messages.iter().cloned());
+        match &input.state {
+            Some(state) => options.state(state),
+            None => options,
+        }
+    }
+
+    /// These, and where they say nothing, those.
+    pub(crate) fn or(self, others: Self) -> Self {
+        Self {
+            limits: self.limits.or(others.limits),
+            id_checks: self.id_checks.or(others.id_checks),
+            repairs: self.repairs.or(others.repairs),
+            ids: self.ids.or(if self.upgrade.is_none() { others.ids } else { None }),
+            upgrade: self.upgrade.or(others.upgrade),
+            history: self.history.or(others.history),
+            state: self.state.or(others.state),
+        }
+    }
+
+    /// The bounds of a stage, which yields where it has none of its own.
+    pub(crate) fn limits_over(&self, own: Limits) -> Limits {
+        self.limits.filter(|_| own == Limits::default()).unwrap_or(own)
+    }
+
+    /// The same without history and state.
+    pub(crate) fn without_conversation(&self) -> Self {
+        let (limits, id_checks, repairs, upgrade) = (self.limits, self.id_checks, self.repairs, self.upgrade);
+        Self { limits, id_checks, repairs, upgrade, ids: self.ids.clone(), history: None, state: None }
+    }
+
+    /// What the stream of a run says of its input: nothing where that is the beginning of a thread.
+    #[cfg(feature = "stream")]
+    pub(crate) fn of_run(input: &RunAgentInput) -> Self {
+        let is_first = input.messages.is_empty() && input.state.is_none();
+        if is_first { Self::new() } else { Self::new().input(input) }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What was said; of the conversation, how long it is.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Options");
+        if let Some(limits) = &self.limits {
+            shown.field("limits", limits);
+        }
+        if let Some(id_checks) = &self.id_checks {
+            shown.field("id_checks", id_checks);
+        }
+        if let Some(repairs) = &self.repairs {
+            shown.field("repairs", repairs);
+        }
+        if let Some(upgrade) = &self.upgrade {
+            shown.field("upgrade", upgrade);
+        }
+        if let Some(history) = &self.history {
+            shown.field("messages", &history.len());
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// A generator of ids that clones share.
+#[derive(Clone)]
+pub(crate) struct SharedIds(Arc<Mutex<dyn IdGenerator>>);
+
+impl IdGenerator for SharedIds {
+    fn next_id(&mut self) -> String {
+        // One that has panicked is as good as before: it gives strings, and nothing else is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).next_id()
+    }
+}
+
+impl PartialEq for SharedIds {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// What becomes of a breach of rule R10, which AG-UI 1.0 states and its reference client does not
+/// check.
+///
+/// The rule has four clauses, and each names its field by the path of the warning:
+///
+/// | the breach | `Warn` | `Reject` |
+/// |---|---|---|
+/// | `RUN_FINISHED.runId` is not that of its `RUN_STARTED` | warns at `/runId` | fatal |
+/// | `RUN_FINISHED.threadId` is not that of its `RUN_STARTED` | warns at `/threadId` | fatal |
+/// | `RUN_STARTED.threadId` is not that of the first run on the stream | warns at `/threadId` | fatal |
+/// | two interrupts of an outcome have one id | warns at `/outcome/interrupts/1/id` | fatal |
+///
+/// Nothing else depends on it: what is fatal with `Warn` is fatal under the same rule with `Reject`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum IdChecks {
+    /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
+    #[default]
+    Warn,
+    /// A [`Violation`](crate::error::Violation), as the draft after 1.0 has it.
+    Reject,
+}
