@@ -79,7 +79,7 @@ fn combined(events: &[String]) -> usize {
 fn workloads(criterion: &mut Criterion) {
     for workload in workloads::all().into_iter().chain([workloads::w7()]) {
         let events = &workload.events;
-        // What comes out is right, or its cost means nothing.
+        // A cost counts only if the result is right.
         let expected = full(events);
         assert!(expected >= workload.texts.len());
         let mut group = criterion.benchmark_group(&workload.name);

@@ -5,8 +5,8 @@
 //! cargo run --example chat --features full -- ws://127.0.0.1:8000/agent
 //! ```
 //!
-//! Ctrl-C breaks a run off; at the prompt it ends the program, as does the end of the input. A
-//! bearer token is taken from the variable `AG_UI_TOKEN`.
+//! Ctrl-C aborts a run; at the prompt it ends the program, as does the end of the input. A bearer token
+//! is taken from the variable `AG_UI_TOKEN`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -140,7 +140,7 @@ fn show_event(event: &Event) {
         Event::StepStarted(step) => println!("[step {}]", plain(&step.step_name)),
         _ => {}
     }
-    // A terminal that is gone ends the program with the next prompt.
+    // If the terminal is gone, the next prompt ends the program.
     let _ = std::io::stdout().flush();
 }
 
@@ -153,7 +153,7 @@ async fn answer(prompts: &Prompts, answers: &mut Answers<'_>) -> Result<(), Box<
         if line.trim().is_empty() {
             continue;
         }
-        // JSON as what it is, everything else as text.
+        // Valid JSON as JSON, everything else as text.
         let value = serde_json::from_str(&line).ok().filter(|value: &Value| !value.is_null());
         if let Err(error) = answers.resolve(question.id, value.unwrap_or(Value::String(line))) {
             complain(&error);
@@ -172,7 +172,7 @@ async fn ask(prompts: &Prompts, prompt: &str) -> std::io::Result<Option<String>>
         line = lines.next_line() => line,
         _ = ctrl_c() => {
             println!();
-            // The thread that waits for a line cannot be stopped otherwise.
+            // There is no other way to stop the thread that waits for a line.
             std::process::exit(0)
         }
     }
@@ -183,7 +183,7 @@ fn complain(error: &dyn StdError) {
     eprintln!("[{}]", plain(&causes.join(": ")));
 }
 
-/// Text without what would move the cursor or change colours: it comes from elsewhere.
+/// Text without characters that move the cursor or change colours, as it comes from the agent.
 fn plain(text: &str) -> String {
     text.chars().filter(|&c| !c.is_control() || c == '\n' || c == '\t').collect()
 }

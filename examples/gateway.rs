@@ -1,29 +1,26 @@
-//! A proxy before an agent: what goes through is what the protocol allows, and what does not is
-//! logged.
+//! A proxy in front of an agent: it passes on what the protocol allows and logs the rest.
 //!
 //! ```sh
 //! cargo run --example gateway --features full -- http://127.0.0.1:8000/agent 127.0.0.1:8001
 //! ```
 //!
-//! After the first violation nothing passes; the client is told by a `RUN_ERROR`, unless its run
-//! was over by then.
+//! After the first violation nothing passes; the client gets a `RUN_ERROR`, unless its run was over by
+//! then.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::error::Error as StdError;
 use std::iter::successors;
-use std::time::Duration;
+use std::sync::Arc;
 
 use ag_ui_stream::client::HttpAgent;
-use ag_ui_stream::codec::Format;
-use ag_ui_stream::{EncodeStreamExt, EventStreamExt, RunAgentInput};
+use ag_ui_stream::id::RunId;
+use ag_ui_stream::layer::{Observe, Seen};
+use ag_ui_stream::server::{RunRequest, RunResponse};
+use ag_ui_stream::{Agent, AgentExt, Item};
 use axum::Router;
-use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use futures::TryStreamExt;
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -35,40 +32,24 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8001".to_owned());
     let listener = TcpListener::bind(&address).await?;
     println!("a gateway at http://{}/agent", listener.local_addr()?);
-    let router = Router::new().route("/agent", post(gateway)).with_state(HttpAgent::new(upstream)?);
+    let upstream: Arc<dyn Agent> = Arc::new(HttpAgent::new(upstream)?.layer(Observe::new(log)));
+    let router = Router::new().route("/agent", post(gateway)).with_state(upstream);
     Ok(axum::serve(listener, router).await?)
 }
 
-async fn gateway(State(upstream): State<HttpAgent>, body: Bytes) -> Response {
-    let input = match RunAgentInput::from_json(&body) {
-        Ok((input, warnings)) => {
-            for warning in warnings {
-                eprintln!("input: warning: {warning}");
-            }
-            input
-        }
-        Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
-    };
-    let run = input.run_id.to_string();
-    match upstream.start(input).await {
-        // To drop the response, as the server does when its client goes, is to drop the run.
-        Ok(events) => {
-            let name = run.clone();
-            let items = events
-                .items()
-                .inspect_ok(move |item| {
-                    if let Some(warning) = item.warning() {
-                        eprintln!("run {name}: warning: {warning}");
-                    }
-                })
-                .inspect_err(move |error| eprintln!("run {run}: {}", chain(error)));
-            let body = items.or_run_error().to_sse().keep_alive(Duration::from_secs(15));
-            ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
-        }
-        Err(error) => {
-            eprintln!("run {run}: {}", chain(&error));
-            (StatusCode::BAD_GATEWAY, "the agent cannot be run").into_response()
-        }
+async fn gateway(State(upstream): State<Arc<dyn Agent>>, request: RunRequest) -> RunResponse {
+    for warning in &request.warnings {
+        eprintln!("input: warning: {warning}");
+    }
+    // To drop the response, as the server does when its client goes, is to drop the run.
+    request.run(&*upstream).await
+}
+
+fn log(run: &RunId, seen: Seen<'_>) {
+    match seen {
+        Seen::Item(Item::Warning(warning)) => eprintln!("run {run}: warning: {warning}"),
+        Seen::Error(error) => eprintln!("run {run}: {}", chain(error)),
+        _ => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! A server with an agent that needs no model: what you say, it says again, word by word.
+//! A server with a demonstration agent that needs no model: it repeats what you say, word by word.
 //!
 //! ```sh
 //! cargo run --example serve --features full             # 127.0.0.1:8000, or another address
@@ -7,25 +7,26 @@
 //! ```
 //!
 //! Some words make it do more: `tool` calls a tool, `think` reasons aloud, `ask` stops with a
-//! question, `fail` fails, `break` stops in the middle of a sentence.
+//! question, `fail` fails.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::pin::pin;
 use std::time::Duration;
 
-use ag_ui_stream::codec::Format;
-use ag_ui_stream::event::{Interrupt, InterruptOutcome, RunFinishedEvent, RunStartedEvent};
-use ag_ui_stream::input::PROTOCOL_VERSION;
-use ag_ui_stream::{EncodeStreamExt, Event, EventStreamExt, RunAgentInput};
+use ag_ui_stream::agent::AgentError;
+use ag_ui_stream::event::Interrupt;
+use ag_ui_stream::producer::{self, Finish, ProducedRun, RunContext};
+use ag_ui_stream::server::{RunRequest, RunResponse};
+use ag_ui_stream::{EncodeStreamExt, RunAgentInput};
 use axum::Router;
-use axum::body::{Body, Bytes};
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade, close_code};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::post;
-use futures::{Stream, StreamExt, stream};
+use futures::StreamExt;
+use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
@@ -37,25 +38,19 @@ async fn main() -> std::io::Result<()> {
 }
 
 /// The input of a run in, its events out.
-async fn over_http(body: Bytes) -> Response {
-    let input = match RunAgentInput::from_json(&body) {
-        Ok((input, _)) => input,
-        Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response(),
-    };
-    // Expanded and verified on the way out: whatever the script, a client never sees a broken run
-    // that looks whole.
-    let body = events_of(input).items().to_sse().keep_alive(Duration::from_secs(15));
-    ([(header::CONTENT_TYPE, Format::Sse.media_type())], Body::from_stream(body)).into_response()
+async fn over_http(request: RunRequest) -> RunResponse {
+    let run = run(request.input.clone());
+    request.respond(run)
 }
 
-/// The same, a message for the input and for each event.
+/// The same, with one message for the input and one for each event.
 async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(|mut socket| async move {
         let Some(Ok(Message::Text(text))) = socket.recv().await else { return };
         let (code, reason) = match RunAgentInput::from_json(text.as_str()) {
             Err(error) => (close_code::INVALID, error.to_string()),
             Ok((input, _)) => {
-                let mut texts = pin!(events_of(input).items().to_json());
+                let mut texts = pin!(run(input).to_json());
                 loop {
                     match texts.next().await {
                         Some(Ok(text)) => {
@@ -75,61 +70,52 @@ async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
     })
 }
 
-fn events_of(input: RunAgentInput) -> impl Stream<Item = Event> + Send {
+fn run(input: RunAgentInput) -> ProducedRun {
     println!("run {} of thread {}", input.run_id, input.thread_id);
-    stream::iter(script(input)).then(|event| async {
-        tokio::time::sleep(Duration::from_millis(40)).await;
-        event
-    })
+    producer::run(input, answer)
 }
 
 /// What the agent does with an input.
-fn script(input: RunAgentInput) -> Vec<Event> {
-    let asked = input.messages.last().and_then(|message| Some(message.text()?.to_string())).unwrap_or_default();
-    let run = input.run_id.as_str();
-    let id = |kind: &str| format!("{run}-{kind}");
-
-    let mut started = RunStartedEvent::new(input.thread_id.clone(), input.run_id.clone());
-    started.protocol_version = Some(PROTOCOL_VERSION.into());
-    let mut events = vec![Event::from(started)];
-    let mut finished = RunFinishedEvent::new(input.thread_id.clone(), input.run_id.clone());
-
-    if let Some(answers) = &input.resume {
+async fn answer(run: RunContext) -> Result<Finish, AgentError> {
+    if let Some(answers) = &run.input().resume {
         for answer in answers {
             let payload = answer.payload.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
-            events.extend(say(&id("answer"), &format!("The question was {}: {payload}.", answer.status)));
+            say(&run, &format!("The question was {}: {payload}.", answer.status)).await?;
         }
-        events.push(finished.into());
-        return events;
+        return Ok(Finish::new());
     }
+    let asked = run.input().messages.last().and_then(|message| Some(message.text()?.to_string())).unwrap_or_default();
     if asked.contains("think") {
+        let mut thought = run.open_reasoning().await?;
         for piece in ["That ", "is ", "a ", "hard ", "one."] {
-            events.push(Event::reasoning_chunk(id("thought"), piece));
+            sleep(PACE).await;
+            thought.push(piece).await?;
         }
     }
     if asked.contains("tool") {
-        for piece in ["{\"of\":", "\"everything\"", "}"] {
-            events.push(Event::tool_call_chunk(id("call"), "meaning", piece));
-        }
-        events.push(Event::tool_call_result(id("result"), id("call"), "42"));
+        let call = run.tool_call("meaning", &json!({"of": "everything"})).await?;
+        sleep(PACE).await;
+        run.tool_result(&call, "42").await?;
     }
     if asked.contains("ask") {
-        let mut question = Interrupt::new(id("question"), "confirmation");
+        let mut question = Interrupt::new(run.fresh_id(), "confirmation");
         question.message = Some("Are you sure?".into());
-        finished.outcome = Some(InterruptOutcome::new(question).into());
-        events.push(finished.into());
-        return events;
+        return Ok(Finish::interrupt(question));
     }
-    events.extend(say(&id("answer"), &format!("You said: {asked}")));
-    match () {
-        () if asked.contains("break") => events.truncate(events.len() - 1),
-        () if asked.contains("fail") => events.push(Event::run_error("as you wished")),
-        () => events.push(finished.into()),
-    }
-    events
+    say(&run, &format!("You said: {asked}")).await?;
+    if asked.contains("fail") { Err("as you wished".into()) } else { Ok(Finish::new()) }
 }
 
+/// How long a word takes.
+const PACE: Duration = Duration::from_millis(40);
+
 /// A message, word by word.
-fn say(id: &str, text: &str) -> Vec<Event> {
-    text.split_inclusive(char::is_whitespace).map(|word| Event::text_chunk(id, word)).collect()
+async fn say(run: &RunContext, text: &str) -> Result<(), AgentError> {
+    let mut message = run.open_text().await?;
+    for word in text.split_inclusive(char::is_whitespace) {
+        sleep(PACE).await;
+        message.push(word).await?;
+    }
+    message.end().await?;
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The table of the 31 events, and their types: the `type` of their wire form.
+//! The table of the 31 events, and `EventType`, the `type` of their wire form.
 
 use core::fmt;
 
@@ -50,17 +50,17 @@ pub(crate) use for_each_event;
 /// Which chunk streams an event ends (rules C3, C6 to C8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// It is a chunk: that depends on its lane.
+    /// The event is a chunk: it depends on its lane.
     Chunk,
     /// None.
     None,
-    /// That of its lane.
+    /// The one of its lane.
     Lane,
-    /// That of its lane, and the one that holds its item.
+    /// The one of its lane, and the one that holds its item.
     Item,
     /// All.
     All,
-    /// All, and the run with everything that is open in it.
+    /// All, and the run with all its open items.
     Run,
 }
 

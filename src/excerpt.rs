@@ -1,4 +1,4 @@
-//! Excerpts of text from the wire, for errors and warnings.
+//! Excerpts of text from the wire for errors and warnings: cut, and with harmful characters escaped.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,8 @@ pub(crate) fn excerpt(text: &str, max: usize) -> Cow<'_, str> {
     format!("{}…", text.get(..end).unwrap_or_default()).into()
 }
 
-/// The same, with what would do something to a terminal or to a log escaped: control characters, line
-/// separators, and what changes the direction of writing. For text that is not quoted with `{:?}`.
+/// The same, with characters escaped that could harm a terminal or a log: control characters, line
+/// separators, and those that change the direction of writing. For text that is not quoted with `{:?}`.
 pub(crate) fn harmless(text: &str, max: usize) -> Cow<'_, str> {
     let text = excerpt(text, max);
     if !text.contains(is_harmful) {

@@ -1,4 +1,4 @@
-//! Ids: opaque strings, one type for each thing that has one.
+//! Ids: opaque strings, with a type for each kind of id.
 
 use core::cmp::Ordering;
 use core::convert::Infallible;
@@ -22,11 +22,11 @@ fn hash_of(text: &str) -> u64 {
 
 struct Inner {
     hash: u64,
-    /// Short as most ids are, it lies beside its hash: one allocation, one place to look.
+    /// Most ids are short, and so lie beside their hash, in one allocation.
     text: SmolStr,
 }
 
-/// The shared text behind every id type. Its hash is computed once, when the id is made.
+/// The shared text of every id type. Its hash is computed once, when the id is made.
 #[derive(Clone)]
 pub(crate) struct Id(Arc<Inner>);
 
@@ -89,8 +89,8 @@ impl Hash for Id {
     }
 }
 
-/// Passes on the hash that an [`Id`] brings along. Only for keys that write exactly one `u64`,
-/// or several, which are folded.
+/// Passes on the hash that an [`Id`] has computed. Only for keys that write one `u64`, or several,
+/// which are folded.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -129,22 +129,24 @@ impl BuildHasher for BuildIdHasher {
 /// A map keyed by ids, without hashing them again.
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildIdHasher>;
 
-/// Gives equal texts the same allocation, as far as it remembers them.
+/// Gives equal ids one allocation, as long as it remembers them.
 ///
-/// A table of fixed size with two places for each id: a stream of ever new ids displaces old ones
-/// and costs no memory. An id that is displaced is only allocated anew.
+/// A table of bounded size with two places for each id: a stream of ever new ids displaces old ones
+/// and costs no memory. An id that is displaced is only allocated anew. The table begins small, for most runs
+/// name few things.
 #[derive(Default)]
 pub(crate) struct Interner {
-    /// The places of the most recent ids. Places, for to keep the ids themselves would be two
-    /// writes to reference counts where ids take turns.
+    /// The places of the most recent ids. To keep the ids themselves would cost two writes to reference
+    /// counts whenever ids take turns.
     recent: [usize; 4],
     table: Vec<Option<Id>>,
 }
 
 impl Interner {
-    /// Far more than a run has items open at once, so that two of them rarely want both places of
-    /// each other. A power of two.
+    /// How large the table may grow: far more than a run has items open at once, so that two of them rarely
+    /// want both places of each other. Four times four and so on the first size, which is a power of two.
     const PLACES: usize = 2048;
+    const FIRST_PLACES: usize = 32;
     /// Ids beyond this length are not remembered, so that the table's bytes are bounded too.
     const MAX_LEN: usize = 128;
 
@@ -165,11 +167,10 @@ impl Interner {
             return Id::with_hash(text, hash);
         }
         if self.table.is_empty() {
-            self.table.resize(Self::PLACES, None);
+            self.table.resize(Self::FIRST_PLACES, None);
         }
-        #[allow(clippy::cast_possible_truncation, reason = "any bits of the hash will do")]
-        let [first, second] = [hash as usize % Self::PLACES, (hash >> 32) as usize % Self::PLACES];
-        for place in [first, second] {
+        let places = self.places(hash);
+        for place in places {
             if let Some(Some(known)) = self.table.get(place) {
                 if known.hash_value() == hash && known.as_str() == text {
                     let id = known.clone();
@@ -179,12 +180,45 @@ impl Interner {
             }
         }
         let id = Id::with_hash(text, hash);
-        let free = if matches!(self.table.get(first), Some(Some(_))) { second } else { first };
+        let mut free = self.free(places);
+        if free.is_none() && self.table.len() < Self::PLACES {
+            self.grow();
+            free = self.free(self.places(hash));
+        }
+        let free = free.unwrap_or_else(|| {
+            let [_, second] = self.places(hash);
+            second
+        });
         if let Some(place) = self.table.get_mut(free) {
             *place = Some(id.clone());
         }
         self.remember(slot, free);
         id
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "any bits of the hash will do")]
+    fn places(&self, hash: u64) -> [usize; 2] {
+        // Its length is a power of two.
+        let mask = self.table.len().wrapping_sub(1);
+        [hash as usize & mask, (hash >> 32) as usize & mask]
+    }
+
+    /// Which of the places is free.
+    fn free(&self, places: [usize; 2]) -> Option<usize> {
+        places.into_iter().find(|place| matches!(self.table.get(*place), Some(None)))
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let grown = vec![None; self.table.len() * 4];
+        self.recent = [usize::MAX; 4];
+        for id in core::mem::replace(&mut self.table, grown).into_iter().flatten() {
+            let places = self.places(id.hash_value());
+            // One that finds no place is forgotten.
+            if let Some(place) = self.free(places).and_then(|free| self.table.get_mut(free)) {
+                *place = Some(id);
+            }
+        }
     }
 
     fn remember(&mut self, slot: usize, place: usize) {
@@ -194,7 +228,7 @@ impl Interner {
     }
 }
 
-/// Ids that differ mostly do so at their end, so that is compared first.
+/// Different ids mostly differ at their end, so that is compared first.
 #[inline]
 fn is_text(id: &Id, text: &str) -> bool {
     let known = id.as_str();
@@ -211,9 +245,9 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident $slot:literal;)*) => {$(
         $(#[$doc])*
         ///
-        /// An opaque string: any text is legal, the empty one included (rule E8). A clone shares
-        /// the text, and comparing or hashing one does not read it again where it is shared. So it
-        /// hashes otherwise than its text: a map by ids is asked with an id.
+        /// An opaque string: any text is legal, even the empty one (rule E8). Clones share the text, and
+        /// the hash is computed once. It is not the hash of the text, so look up a map by ids with an
+        /// id.
         #[derive(Clone, PartialEq, Eq, Hash)]
         pub struct $name(Id);
 
@@ -359,7 +393,7 @@ macro_rules! ids {
     )*};
 }
 
-// The number says which of the interner's most recent ids to look at first.
+// The number is the slot of the interner's recent ids that is tried first.
 ids! {
     /// The id of a message: `messageId` on events, `id` on messages.
     MessageId 0;
@@ -375,7 +409,7 @@ ids! {
     InterruptId 3;
 }
 
-/// Where new ids come from when the crate has to make one (rule B1, and new runs).
+/// Makes the ids that the crate needs (rule B1, and new runs).
 ///
 /// Any `FnMut() -> String` is one, so that tests can count.
 ///

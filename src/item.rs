@@ -1,4 +1,4 @@
-//! What travels between the stages.
+//! `Item`, an event or a warning: the input and output of the stages after enforcement.
 
 use core::fmt;
 use core::num::NonZeroU64;
@@ -10,11 +10,11 @@ use crate::event::{Event, EventType};
 use crate::rule::Rule;
 use crate::warning::Warning;
 
-/// An event in its place in the input, or a warning; what every stage after enforcement takes
-/// and gives.
+/// An event with its place in the input, or a warning: the input and output of every stage after
+/// enforcement.
 ///
-/// Middleware between the stages can change, drop or add items: a plain [`Event`] turns into one
-/// through `From`.
+/// Middleware between the stages can change, drop or add items. A plain [`Event`] becomes one by
+/// `From`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// An event.
@@ -84,7 +84,7 @@ impl From<Warning> for Item {
 pub struct Indexed {
     /// The event.
     pub event: Event,
-    /// The index in the input, plus one: a word, and none where it is absent.
+    /// The index in the input, plus one, so that the option takes one word.
     number: Option<NonZeroU64>,
     pub(crate) sent_as: Option<EventType>,
     pub(crate) halves: Halves,
@@ -106,7 +106,7 @@ impl Indexed {
         self.number.map(|number| number.get() - 1)
     }
 
-    /// The type of the input event that this one comes from: a chunk's where expansion made it.
+    /// The type of the input event that this one comes from: that of a chunk if expansion made it.
     #[must_use]
     pub fn sent_as(&self) -> EventType {
         self.sent_as.unwrap_or_else(|| self.event.event_type())
@@ -136,15 +136,14 @@ impl From<Event> for Indexed {
     }
 }
 
-/// The input event that a stage judges: as errors and warnings name it, and as what a stage makes of
-/// it is marked.
+/// Which input event a stage judges. Errors, warnings and the events made from it carry this.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Its index; for an event that middleware added, that of the input event that comes next.
     pub(crate) index: u64,
-    /// Its type as it was sent: a chunk's where expansion made it.
+    /// Its type as it was sent: that of a chunk if expansion made it.
     pub(crate) sent_as: EventType,
-    /// Whether it has the index itself, or middleware added it.
+    /// Whether the index is its own; if not, middleware added it.
     is_indexed: bool,
 }
 
@@ -154,20 +153,20 @@ impl Place {
         Self { index, sent_as, is_indexed: true }
     }
 
-    /// An event that this one gives rise to.
+    /// An event made from this one.
     #[inline(always)]
     pub(crate) fn gives(self, event: Event) -> Indexed {
         let number = if self.is_indexed { number(self.index) } else { None };
         Indexed { event, number, sent_as: Some(self.sent_as), halves: Halves::default() }
     }
 
-    /// The same, of an item that was sent in events of another type.
+    /// The same, for an item that was sent in events of another type.
     #[inline]
     pub(crate) fn gives_as(self, sent_as: EventType, event: Event) -> Indexed {
         Self { sent_as, ..self }.gives(event)
     }
 
-    /// This event breaks a rule.
+    /// An error: this event breaks a rule.
     pub(crate) fn violation(
         self,
         rule: Rule,
@@ -177,20 +176,20 @@ impl Place {
         Violation::new(rule, self.index, self.sent_as, expected, found)
     }
 
-    /// There is something to say about this event.
+    /// A warning about this event.
     pub(crate) fn warning(self, rule: Rule, path: impl Into<String>, message: impl Into<String>) -> Warning {
         Warning::new(rule, self.index, self.sent_as.as_str(), path, message)
     }
 }
 
-/// Counts the input events that come to a stage, most of which know their index.
+/// Counts the input events of a stage, most of which know their index.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counter {
     next: u64,
 }
 
 impl Counter {
-    /// The index of the next event, where it does not know it.
+    /// The index of the next event, unless it knows another.
     pub(crate) fn next(self) -> u64 {
         self.next
     }
@@ -203,7 +202,7 @@ impl Counter {
         index
     }
 
-    /// The same, and gives all that errors and warnings say of it.
+    /// Counts an event, and gives its place.
     #[inline]
     pub(crate) fn place(&mut self, event: &Indexed) -> Place {
         let index = event.index();

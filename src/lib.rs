@@ -1,15 +1,14 @@
 //! Stream combinators for [AG-UI](https://docs.ag-ui.com), the protocol by which an agent streams a
-//! run to a user interface: any async source of raw events in, validated events and live snapshots
-//! of the conversation out.
+//! run to a user interface: raw events in, validated events and snapshots of the conversation out.
 //!
 //! ```text
 //! raw events ─▶ compat ─▶ (your middleware) ─▶ enforce ─▶ expand ─▶ verify ─▶ assemble ─▶ updates
 //!               B rules                        E rules    C rules   R S O     A rules
 //! ```
 //!
-//! All of it is one call, [`EventStreamExt::updates`]; each stage is a method of its own; and each
-//! is a plain state machine without async in [`machine`]. The rules are those of AG-UI 1.0, and
-//! every error and warning cites its [`Rule`].
+//! [`EventStreamExt::updates`] is all of it in one call. Each stage also has a method of its own, and
+//! is a state machine without async in [`machine`]. The rules are those of AG-UI 1.0; every error and
+//! warning cites its [`Rule`].
 //!
 //! ```
 //! # #[cfg(feature = "stream")] {
@@ -39,21 +38,25 @@
 //! ```
 //!
 //! # Where to look
-//! - [`EventStreamExt`]: the combinators, and what holds for all of them.
+//! - [`EventStreamExt`]: the combinators, and the guarantees of all of them.
 //! - [`Snapshot`], [`Update`] and their module [`snapshot`]: the conversation, its runs, and what changed.
 //! - [`event`] and [`message`]: the wire types.
 //! - [`Error`], [`Warning`], [`Rule`]: what can be wrong, and how it is said.
 //! - [`Agent`]: something that can run and give raw events.
 //! - [`conversation`]: run after run with an agent, and tools that it calls.
+//! - [`producer`]: runs of your own, legal by construction.
+//! - `layer`: what can be put around an agent.
 //! - [`machine`]: the same without async.
 //!
 //! # Features
-//! - `stream` (default): the combinators and the [`Agent`] trait, over `futures` and `tokio-stream`.
+//! - `stream` (default): the combinators, the [`Agent`] trait, producers and layers, over `futures` and
+//!   `tokio-stream`.
 //! - `tracing` (default): pipelines log every warning as they give it, and at debug what ended a stream,
 //!   target `ag_ui_stream`.
 //! - `sse` and `json-lines` (default), `protobuf`: the bindings, decoded and encoded.
 //! - `reqwest`: `client::HttpAgent`, a client for agents behind HTTP; brings `sse`.
 //! - `websocket`: `client::WebSocketAgent`, a client for agents behind WebSocket.
+//! - `axum`: `server`, an extractor and a response for agents served by axum; brings `sse`.
 //! - `record` (default): runs written to a file while they stream, and replayed in their own time;
 //!   brings `sse` and `json-lines`.
 //! - `schemars`: schemas of tools derived from the types of their arguments.
@@ -98,9 +101,9 @@
 //! either: `keep_alive`, and the feature `record`.
 //!
 //! # Versions
-//! The minimum Rust version is 1.85; raising it is a minor change. So is to take up what a later
-//! version of AG-UI adds: the wire types are `non_exhaustive`, structs are made by their `new` and
-//! changed field by field, and a `match` on an event has an arm for those to come.
+//! The minimum Rust version is 1.85; raising it is a minor change. So is support for a later version
+//! of AG-UI: the wire types are `non_exhaustive`, so a struct is made by its `new` and changed field by
+//! field, and a `match` on an event needs a wildcard arm.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -126,10 +129,15 @@ pub mod conversation;
 pub mod error;
 pub mod event;
 pub mod id;
+#[cfg(feature = "stream")]
+pub mod layer;
 pub mod machine;
 pub mod message;
+pub mod producer;
 #[cfg(feature = "record")]
 pub mod record;
+#[cfg(feature = "axum")]
+pub mod server;
 pub mod snapshot;
 
 mod event_type;
@@ -149,8 +157,7 @@ mod source_error;
 mod version;
 mod warning;
 
-/// The input of a run: what it holds, how answers to interrupts are put together, and how it is made
-/// ready for an older peer.
+/// The input of a run: its types, the answers to interrupts, and the form that an older peer accepts.
 pub mod input {
     pub use crate::outgoing::Outgoing;
     pub use crate::resume::{Resume, ResumeError};
@@ -179,7 +186,7 @@ pub use snapshot::{Snapshot, Update};
 pub use warning::Warning;
 
 /// The README's examples, compiled and run.
-#[cfg(all(doctest, feature = "reqwest", feature = "record"))]
+#[cfg(all(doctest, feature = "axum", feature = "reqwest", feature = "record"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

@@ -1,4 +1,4 @@
-//! Logging, or nothing where the feature `tracing` is off: the call sites are the same.
+//! Logging through `tracing`; without that feature the same functions do nothing.
 
 use crate::rule::Rule;
 
@@ -20,14 +20,14 @@ pub(crate) fn rejected(error: &dyn core::fmt::Display, state: &dyn core::fmt::Di
 #[cfg(not(feature = "tracing"))]
 pub(crate) fn rejected(_: &dyn core::fmt::Display, _: &dyn core::fmt::Display) {}
 
-/// What ended a run that a viewer is told has failed.
+/// What ended a run that a viewer is told has failed; which run it was, where that is known.
 #[cfg(all(feature = "tracing", feature = "stream"))]
-pub(crate) fn run_failed(error: &dyn core::fmt::Display) {
-    tracing::error!(target: "ag_ui_stream", "the run failed: {error}");
+pub(crate) fn run_failed(run: Option<&str>, error: &dyn core::fmt::Display) {
+    tracing::error!(target: "ag_ui_stream", run, "the run failed: {error}");
 }
 
 #[cfg(all(not(feature = "tracing"), feature = "stream"))]
-pub(crate) fn run_failed(_: &dyn core::fmt::Display) {}
+pub(crate) fn run_failed(_: Option<&str>, _: &dyn core::fmt::Display) {}
 
 /// A recording that broke off while its run goes on.
 #[cfg(all(feature = "tracing", feature = "record"))]

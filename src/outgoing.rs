@@ -1,4 +1,4 @@
-//! The input of a run, made ready to be sent: <https://docs.ag-ui.com/spec/1.0/basic/run-input>.
+//! `Outgoing`: prepares the input of a run to be sent: <https://docs.ag-ui.com/spec/1.0/basic/run-input>.
 
 use serde_json::{Value, json};
 
@@ -11,19 +11,19 @@ use crate::run_input::RunAgentInput;
 use crate::version::{PROTOCOL_VERSION, ProtocolVersion};
 use crate::warning::Warning;
 
-/// Makes the input of a run ready to be sent (rule T4): what the clients of this crate do before a
-/// byte goes out, for whoever sends it by other means.
+/// Prepares the input of a run to be sent (rule T4). The clients of this crate use it; use it yourself
+/// if you send by other means.
 ///
-/// - A legacy `binary` part becomes a part of today, as in what comes in (rule B3). Only what is lost
-///   is worth a warning.
-/// - What is unknown is removed with a warning (E2 to E4), what is malformed is an error.
+/// - A legacy `binary` part becomes an image, audio, video or document part, as in incoming messages
+///   (rule B3), with a warning only if something is lost.
+/// - Unknown parts are removed with a warning (E2 to E4); a malformed one is an error.
 /// - Activity messages are left out: they are the application's own.
 /// - The version of the protocol is declared.
 /// - Absent `state`, `tools`, `context` and `forwardedProps` become empty, as servers from before
 ///   AG-UI 1.0 require them.
 ///
-/// For a peer that is known to be older, [`max_protocol_version`](Outgoing::max_protocol_version)
-/// takes out what it cannot receive. What it says is for [`Downgrader`](crate::machine::Downgrader).
+/// For an older peer, [`max_protocol_version`](Outgoing::max_protocol_version) removes what it cannot
+/// receive. For the events of such a peer see [`Downgrader`](crate::machine::Downgrader).
 ///
 /// # Examples
 /// ```
@@ -46,7 +46,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// For a peer of today.
+    /// For a peer that speaks AG-UI 1.0.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -60,7 +60,7 @@ impl Outgoing {
     /// | [0.0.57](ProtocolVersion::LAST_WITHOUT_SUBAGENTS) | messages without `subagentRunId` |
     /// | [0.0.39](ProtocolVersion::LAST_WITHOUT_PARTS) | the text of messages without other parts, empty where there is none; no `parentRunId` |
     ///
-    /// What is lost but the first is told in a warning (rule R11).
+    /// Each loss but the first gives a warning (rule R11).
     #[must_use]
     pub fn max_protocol_version(self, peer: ProtocolVersion) -> Self {
         Self { peer }
@@ -72,15 +72,15 @@ impl Outgoing {
         self.peer
     }
 
-    /// The input as it is to be sent, and what there is to say about it. Paths are those within the
-    /// input that was given, and the type is `RunAgentInput`.
+    /// The input to send, and the warnings about it. Their paths are those within the given input, and
+    /// their type is `RunAgentInput`.
     ///
     /// # Errors
-    /// [`Error::Malformed`] (E5): a value that the type cannot rule out, such as null state.
+    /// [`Error::Malformed`] (E5): a value that the type allows and the rules do not, such as null state.
     pub fn prepare(&self, input: RunAgentInput) -> Result<(RunAgentInput, Vec<Warning>), Error> {
         let to_value = || serde_json::to_value(&input).map_err(|error| crate::run_input::no_input(&error.to_string()));
         let (input, mut warnings) = match RunAgentInput::from_value(&to_value()?) {
-            // How deep an open value may be is for the server to judge; the rest is held to the rules.
+            // The server may limit the depth of open values; the rest is checked.
             Err(Error::LimitExceeded(_)) => {
                 let (_, warnings) = RunAgentInput::from_value(&outer_levels(&to_value()?, DESCRIBED_DEPTH))?;
                 (input, warnings)
@@ -91,7 +91,7 @@ impl Outgoing {
         Ok((input, warnings))
     }
 
-    /// The same from JSON, such as a conversation that was stored: only this may have `binary` parts.
+    /// The same from JSON, such as a stored conversation. Only this form can have `binary` parts.
     ///
     /// # Errors
     /// [`Error::Malformed`] (E5); [`Error::LimitExceeded`].
@@ -115,7 +115,7 @@ impl Outgoing {
             }
             if self.peer <= ProtocolVersion::LAST_WITHOUT_PARTS {
                 let content = match message {
-                    // Required then.
+                    // Such a peer requires it.
                     Message::Assistant(message) => {
                         message.content.get_or_insert_default();
                         continue;
@@ -151,8 +151,8 @@ impl Outgoing {
     }
 }
 
-/// More levels than the protocol describes of an input (`/messages/0/content/0/source/value` and
-/// `/messages/0/toolCalls/0/function/name` are the deepest): what is below is within open values.
+/// More levels than the protocol describes for an input (`/messages/0/content/0/source/value` and
+/// `/messages/0/toolCalls/0/function/name` are the deepest): anything deeper is within open values.
 const DESCRIBED_DEPTH: usize = 16;
 
 /// A copy in which arrays and objects deeper than this are empty.

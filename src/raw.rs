@@ -1,8 +1,9 @@
-//! The raw events that enforcement accepts.
+//! Raw events, in all forms that the first stages accept.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use crate::event::Event;
@@ -14,14 +15,14 @@ use crate::limits::Limits;
 use crate::options::Options;
 use crate::warning::Warning;
 
-/// A raw event, owned: what middleware between the compatibility boundary and enforcement sees.
+/// An owned raw event, as middleware between the compatibility boundary and enforcement sees it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Raw {
     /// JSON text.
     Text(String),
-    /// JSON text whose encoding is still to be checked.
-    Bytes(Vec<u8>),
+    /// JSON text whose encoding is still to be checked. It may share the memory of what it came in.
+    Bytes(Bytes),
     /// A JSON value.
     Value(Value),
     /// A typed event.
@@ -30,8 +31,8 @@ pub enum Raw {
 
 #[cfg(feature = "stream")]
 impl Raw {
-    /// `true` for an event that ends a run, `false` for one that begins one: judged by the type alone,
-    /// which most producers write first, so that a delta is not read for it.
+    /// `true` for an event that ends a run, `false` for one that begins one. Only the type counts, which
+    /// most producers write first, so a delta is not read for it.
     pub(crate) fn bounds_a_run(&self) -> Option<bool> {
         match self {
             Raw::Text(text) => text_bounds_a_run(text),
@@ -48,7 +49,7 @@ fn text_bounds_a_run(text: &str) -> Option<bool> {
     if !may_bound_a_run(text.as_bytes()) {
         return None;
     }
-    // As deep as may be: how deep an event is allowed to be is for enforcement to say.
+    // As deep as possible: enforcement checks the depth.
     let Ok(Node::Object(members)) = Node::parse(text, Limits::CEILING_DEPTH) else { return None };
     match members.iter().find(|(name, _)| name.as_str() == "type")? {
         (_, Node::String(name)) => type_bounds_a_run(name.as_str()),
@@ -56,7 +57,7 @@ fn text_bounds_a_run(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether the text has to be read to know; `false` where it begins with another type.
+/// Whether the text has to be read to know; `false` if it begins with another type.
 #[cfg(feature = "stream")]
 fn may_bound_a_run(text: &[u8]) -> bool {
     const BOUNDS: &[u8] = b"RUN_";
@@ -92,19 +93,20 @@ raw_from! {
     Box<str>, text => Raw::Text(text.into_string());
     Arc<str>, text => Raw::Text((*text).to_owned());
     Cow<'_, str>, text => Raw::Text(text.into_owned());
-    &[u8], bytes => Raw::Bytes(bytes.to_vec());
-    Vec<u8>, bytes => Raw::Bytes(bytes);
-    &Vec<u8>, bytes => Raw::Bytes(bytes.clone());
-    Box<[u8]>, bytes => Raw::Bytes(bytes.into_vec());
-    Arc<[u8]>, bytes => Raw::Bytes(bytes.to_vec());
-    Cow<'_, [u8]>, bytes => Raw::Bytes(bytes.into_owned());
+    &[u8], bytes => Raw::Bytes(Bytes::copy_from_slice(bytes));
+    Bytes, bytes => Raw::Bytes(bytes);
+    Vec<u8>, bytes => Raw::Bytes(bytes.into());
+    &Vec<u8>, bytes => Raw::Bytes(Bytes::copy_from_slice(bytes));
+    Box<[u8]>, bytes => Raw::Bytes(bytes.into());
+    Arc<[u8]>, bytes => Raw::Bytes(Bytes::copy_from_slice(&bytes));
+    Cow<'_, [u8]>, bytes => Raw::Bytes(bytes.into_owned().into());
     Value, value => Raw::Value(value);
     &Value, value => Raw::Value(value.clone());
     Event, event => Raw::Event(event);
     &Event, event => Raw::Event(event.clone());
 }
 
-/// What the compatibility boundary gives: raw events in their place, and warnings.
+/// The output of the compatibility boundary: a raw event with its place, or a warning.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RawItem {
@@ -152,7 +154,7 @@ impl RawItem {
     }
 }
 
-/// A raw event as a stage looks at it.
+/// A raw event as a stage sees it.
 #[derive(Debug)]
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
@@ -165,35 +167,33 @@ pub enum Body<'a> {
     Value(&'a Value),
     /// A typed event.
     Event(Event),
-    /// A warning on its way through.
+    /// A warning that passes through.
     Warning(Warning),
     /// What the source says of itself.
     Options(Box<Options>),
 }
 
-impl<'a> Body<'a> {
-    /// The text, or the bytes where they are text.
+impl Body<'_> {
+    /// The same, with bytes that are text as text.
     #[inline]
-    pub(crate) fn text(&self) -> Option<&'a str> {
+    pub(crate) fn checked(self) -> Self {
         match self {
-            Body::Text(text) => Some(text),
-            Body::Bytes(bytes) => core::str::from_utf8(bytes).ok(),
-            Body::Value(_) | Body::Event(_) | Body::Warning(_) | Body::Options(_) => None,
+            Body::Bytes(bytes) => core::str::from_utf8(bytes).map_or(Body::Bytes(bytes), Body::Text),
+            other => other,
         }
     }
 }
 
-/// What a raw event can be: JSON text or its bytes in any of the usual types (with the feature
-/// `reqwest` also `bytes::Bytes`), a [`Value`], a typed [`Event`], or an [`Item`] or a [`RawItem`] that
-/// has been through a stage. The trait is sealed.
+/// What a raw event can be: JSON text or its bytes in any of the usual types, a [`Value`], a typed [`Event`],
+/// or an [`Item`] or a [`RawItem`] that has been through a stage. The trait is sealed.
 ///
-/// Text and bytes are read where they are; nothing is copied but what the event keeps.
+/// Text and bytes are read in place; only what the event keeps is copied.
 pub trait RawEvent: sealed::Sealed {
-    /// Shows the event, with its index where it already has one.
+    /// Shows the event, with its index if it has one.
     #[doc(hidden)]
     fn view<T>(self, see: impl FnOnce(Body<'_>, Option<u64>) -> T) -> T;
 
-    /// Gives the event away; what is owned already is moved, not copied.
+    /// Converts the event into an owned one; owned data is moved, not copied.
     #[doc(hidden)]
     fn own(self) -> Owned;
 }
@@ -203,9 +203,9 @@ pub trait RawEvent: sealed::Sealed {
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "only a sealed trait speaks of it")]
 pub enum Owned {
-    /// An event, with its index where it already has one.
+    /// An event, with its index if it has one.
     Event(Raw, Option<u64>),
-    /// A warning on its way through.
+    /// A warning that passes through.
     Warning(Warning),
     /// What the source says of itself.
     Options(Box<Options>),
@@ -217,18 +217,18 @@ pub enum Owned {
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
 pub trait Unplaced: RawEvent {
-    /// Shows what it holds, which a recording writes.
+    /// Its content, for a recording.
     #[doc(hidden)]
     fn content(&self) -> RawContent<'_>;
 }
 
-/// What a raw event holds.
+/// The content of a raw event.
 #[cfg(feature = "stream")]
 #[derive(Debug)]
 #[doc(hidden)]
 #[allow(unnameable_types, reason = "of the sealed trait: nobody outside is to name it")]
 pub enum RawContent<'a> {
-    /// JSON text, whose encoding may be still to be checked.
+    /// JSON text, perhaps with its encoding still to be checked.
     Text(&'a [u8]),
     /// A JSON value.
     Value(&'a Value),
@@ -279,20 +279,10 @@ macro_rules! raw_events {
 
 raw_events! {
     text: &str, String, &String, Box<str>, Arc<str>, Cow<'_, str>;
-    bytes: &[u8], Vec<u8>, &Vec<u8>, Box<[u8]>, Arc<[u8]>, Cow<'_, [u8]>;
+    bytes: &[u8], Bytes, Vec<u8>, &Vec<u8>, Box<[u8]>, Arc<[u8]>, Cow<'_, [u8]>;
     value: Value, &Value;
     event: Event;
     borrowed_event: &Event;
-}
-
-#[cfg(feature = "reqwest")]
-raw_from! {
-    bytes::Bytes, bytes => Raw::Bytes(bytes.into());
-}
-
-#[cfg(feature = "reqwest")]
-raw_events! {
-    bytes: bytes::Bytes;
 }
 
 impl sealed::Sealed for Raw {}

@@ -14,10 +14,10 @@ use crate::rule::Rule;
 use crate::run_input::{ResumeEntry, ResumeStatus};
 use crate::snapshot::{Run, RunOutcome, Snapshot};
 
-/// The answers to the interrupts of a run, for the [`resume`](crate::RunAgentInput::resume) of the
-/// next one (rule T4): each is answered or abandoned, once, and none is answered that has expired.
+/// The answers to interrupts, for the [`resume`](crate::RunAgentInput::resume) of the next run. By rule
+/// T4 each interrupt is answered or abandoned, once; an expired one can only be abandoned.
 ///
-/// Time comes from the caller. [`Snapshot::resume`] makes one.
+/// [`Snapshot::resume`] makes one. The caller provides the time.
 ///
 /// # Cost
 /// A look-up for each answer.
@@ -43,14 +43,14 @@ use crate::snapshot::{Run, RunOutcome, Snapshot};
 #[derive(Clone, Debug)]
 pub struct Resume {
     interrupts: Arc<[Interrupt]>,
-    /// Where each interrupt is: of those that share an id, the first.
+    /// The index of each interrupt; of those that share an id, that of the first.
     places: HashMap<InterruptId, usize>,
-    /// By place.
+    /// By index of the interrupt.
     entries: Vec<Option<ResumeEntry>>,
 }
 
 impl Resume {
-    /// No answer yet to any of these.
+    /// For these interrupts, none of them answered yet.
     #[must_use]
     pub fn new(interrupts: impl Into<Arc<[Interrupt]>>) -> Self {
         let interrupts = interrupts.into();
@@ -61,7 +61,7 @@ impl Resume {
         Self { entries: vec![None; interrupts.len()], interrupts, places }
     }
 
-    /// Holds answers that were made elsewhere to the same rule.
+    /// Checks answers that were made elsewhere by the same rule.
     ///
     /// # Errors
     /// The first that [`insert`](Resume::insert) or [`into_entries`](Resume::into_entries) would
@@ -85,7 +85,7 @@ impl Resume {
         })
     }
 
-    /// Answers an interrupt; `None` for an answer without a payload.
+    /// Answers an interrupt; the payload may be `None`.
     ///
     /// # Errors
     /// [`Unknown`](ResumeError::Unknown), [`Repeated`](ResumeError::Repeated),
@@ -157,8 +157,8 @@ impl Resume {
 }
 
 impl Run {
-    /// The interrupts of this run, none unless it was interrupted. What the thread waits for, whichever
-    /// run asked, is told by [`Snapshot::resume`].
+    /// The interrupts of this run; none if its outcome is another. [`Snapshot::resume`] has those of all
+    /// runs.
     #[must_use]
     pub fn resume(&self) -> Resume {
         match &self.outcome {
@@ -169,11 +169,11 @@ impl Run {
 }
 
 impl Snapshot {
-    /// What the next run has to answer (rule T4): every interrupt of the thread that no later run was
-    /// given an answer to, in the order asked. One that is asked again counts as asked the last time.
+    /// The interrupts that the next run has to answer (rule T4): all of the thread to which no later run
+    /// was given an answer, in the order asked. One that is asked again counts from the last time.
     ///
-    /// That a run was given answers is seen in the input that its RUN_STARTED repeats. A run that ends
-    /// well and repeats none leaves open what was asked before it. Costs the runs.
+    /// The answers given to a run are taken from the input that its RUN_STARTED repeats. So a run
+    /// without that input leaves earlier interrupts open, even if it ends in success. O(runs).
     #[must_use]
     pub fn resume(&self) -> Resume {
         let mut open: Vec<Interrupt> = Vec::new();
@@ -190,8 +190,8 @@ impl Snapshot {
 }
 
 impl Interrupt {
-    /// When it lapses; `None` for never, and for what is no ISO 8601 time. A time without an offset
-    /// is UTC. Where the system's clock cannot go back so far, it is the Unix epoch.
+    /// When it expires; `None` for never, and for an invalid ISO 8601 time. A time without an offset
+    /// is UTC. A time before the earliest of the system's clock gives the Unix epoch.
     #[must_use]
     pub fn expires(&self) -> Option<SystemTime> {
         let text = self.expires_at.as_deref()?;
@@ -199,7 +199,7 @@ impl Interrupt {
             text.parse::<jiff::civil::DateTime>().and_then(|time| jiff::tz::TimeZone::UTC.to_timestamp(time))
         });
         let since_epoch = time.ok()?.as_duration();
-        // Not `SystemTime::from`: on some systems that panics for what is before their first instant.
+        // Not `SystemTime::from`: on some systems it panics for times before their first instant.
         if since_epoch.is_negative() {
             Some(SystemTime::UNIX_EPOCH.checked_sub(since_epoch.unsigned_abs()).unwrap_or(SystemTime::UNIX_EPOCH))
         } else {

@@ -1,4 +1,4 @@
-//! The input of a run: <https://docs.ag-ui.com/spec/1.0/basic/run-input>.
+//! `RunAgentInput`, the input of a run, and its parts: <https://docs.ag-ui.com/spec/1.0/basic/run-input>.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::shared::Metadata;
 use crate::warning::Warning;
 
 object! {
-    /// What a run is given.
+    /// The input of a run.
     pub struct RunAgentInput {
         required {
             /// The thread that the run belongs to.
@@ -27,17 +27,17 @@ object! {
             parent_run_id: RunId = "parentRunId",
             /// The tools that the application offers.
             tools: Vec<Tool> = "tools",
-            /// What else the agent should know.
+            /// Other facts that the agent should know.
             context: Vec<Context> = "context",
-            /// The answers to the interrupts of the run before: [`Snapshot::resume`](crate::snapshot::Snapshot::resume)
-            /// holds them to rule T4.
+            /// The answers to the interrupts of earlier runs: [`Snapshot::resume`](crate::snapshot::Snapshot::resume)
+            /// checks them by rule T4.
             resume: Vec<ResumeEntry> = "resume",
         }
         nonnull {
-            /// The shared state; never null: [`Snapshot::next_input`](crate::snapshot::Snapshot::next_input)
-            /// leaves that out.
+            /// The shared state; never null ([`Snapshot::next_input`](crate::snapshot::Snapshot::next_input)
+            /// leaves a null state out).
             state = "state",
-            /// What only this agent understands; never null.
+            /// Data that only this agent understands; never null.
             forwarded_props = "forwardedProps",
         }
     }
@@ -105,7 +105,7 @@ object! {
     }
 }
 
-/// What warnings name in place of the type of an event.
+/// The type in warnings, in place of that of an event.
 pub(crate) const NAME: &str = "RunAgentInput";
 const WHAT: &str = "the input of a run";
 
@@ -114,11 +114,11 @@ pub(crate) fn no_input(found: &str) -> Error {
 }
 
 impl RunAgentInput {
-    /// Reads the input of a run from JSON, in a `str` or in bytes, for whoever is the agent: the same
-    /// as it would be read within a `RUN_STARTED`, what is unknown removed with a warning (E1 to E4).
+    /// Reads the input of a run from JSON, in a `str` or in bytes, for a server. The rules are those for
+    /// the input within a `RUN_STARTED`: unknown parts are removed with a warning (E1 to E4).
     ///
     /// # Errors
-    /// [`Error::Malformed`] (E5, and E9 for what is no JSON); [`Error::LimitExceeded`].
+    /// [`Error::Malformed`] (E5, and E9 for invalid JSON); [`Error::LimitExceeded`].
     ///
     /// # Examples
     /// ```
@@ -146,7 +146,7 @@ impl RunAgentInput {
     }
 
     fn known((input, warnings): (Option<Self>, Vec<Warning>)) -> Result<(Self, Vec<Warning>), Error> {
-        Ok((input.ok_or_else(|| no_input("one that needs what is not known here"))?, warnings))
+        Ok((input.ok_or_else(|| no_input("an unknown value where one is required"))?, warnings))
     }
 
     /// The state that the run starts from: the input's, else `{}` (rule A6).

@@ -1,5 +1,5 @@
-//! Looks through the error of a source to what this crate knows about it: whether it cut off a run,
-//! or holds an error that a stage before found.
+//! Finds the errors of this crate within the error of a source: whether it cut off a run, and which rule
+//! was broken.
 
 use core::any::Any;
 use core::convert::Infallible;
@@ -24,7 +24,7 @@ impl<E: 'static> SourceError for E {
     }
 }
 
-/// What the first error of this crate says that an error is, or has as a cause.
+/// The verdict of the first error of this crate among an error and its causes.
 fn within(error: &(dyn StdError + 'static)) -> Option<Verdict> {
     successors(Some(error), |&error| error.source()).find_map(|error| {
         if let Some(error) = error.downcast_ref::<AgentError>() {

@@ -1,4 +1,4 @@
-//! The version of the protocol, and how a declared one compares with it (rule R11).
+//! Versions of the protocol, and how they compare (rule R11).
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -7,8 +7,8 @@ use core::str::FromStr;
 /// The version of AG-UI that this crate implements, MAJOR.MINOR.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// How a declared version compares with another one, numerically by component; `None` where one
-/// of them is not MAJOR.MINOR in decimal digits. The digits may be any number: nothing overflows.
+/// Compares a declared version with another one, numerically by component; `None` if one of them is not
+/// MAJOR.MINOR in decimal digits. Any number of digits will do: nothing overflows.
 pub(crate) fn compare(declared: &str, ours: &str) -> Option<Ordering> {
     let (major, minor) = components(declared)?;
     let (our_major, our_minor) = components(ours)?;
@@ -20,7 +20,7 @@ fn components(version: &str) -> Option<(&str, &str)> {
     Some((digits(major)?, digits(minor)?))
 }
 
-/// The digits without leading zeros; `None` for anything that is not digits alone.
+/// The digits without leading zeros; `None` if there is any other character, or none.
 fn digits(text: &str) -> Option<&str> {
     let decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     decimal.then(|| text.trim_start_matches('0'))
@@ -31,9 +31,9 @@ fn numerically(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// The version of the protocol that a peer is known to speak at most. Before AG-UI 1.0 that was the
-/// version of the project's npm packages. Those of PyPI counted on their own: a server with
-/// `ag-ui-protocol` 0.1.9 or older is one of [`LAST_WITHOUT_PARTS`](ProtocolVersion::LAST_WITHOUT_PARTS).
+/// The latest version of the protocol that a peer speaks. Before AG-UI 1.0 that was the version of the
+/// project's npm packages. PyPI packages had numbers of their own: a server with `ag-ui-protocol` 0.1.9
+/// or older speaks [`LAST_WITHOUT_PARTS`](ProtocolVersion::LAST_WITHOUT_PARTS).
 ///
 /// # Examples
 /// ```
@@ -52,9 +52,9 @@ pub struct ProtocolVersion {
 }
 
 impl ProtocolVersion {
-    /// That of this crate, [`PROTOCOL_VERSION`].
+    /// The version of this crate, [`PROTOCOL_VERSION`].
     pub const CURRENT: Self = Self::new(1, 0, 0);
-    /// The last one whose messages are text alone, and whose runs have no parent.
+    /// The last one with messages of text only, and with runs without a parent.
     pub const LAST_WITHOUT_PARTS: Self = Self::new(0, 0, 39);
     /// The last one without subagents.
     pub const LAST_WITHOUT_SUBAGENTS: Self = Self::new(0, 0, 57);
@@ -94,7 +94,7 @@ impl FromStr for ProtocolVersion {
     }
 }
 
-/// What is no version of the protocol: neither MAJOR.MINOR nor MAJOR.MINOR.PATCH.
+/// An invalid version of the protocol: neither MAJOR.MINOR nor MAJOR.MINOR.PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidVersion;
 

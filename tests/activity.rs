@@ -37,7 +37,7 @@ fn a5_a_snapshot_replaces_content_type_and_owner_but_not_metadata() {
 }
 
 #[test]
-fn a5_replace_false_makes_what_is_not_there_and_leaves_what_is() {
+fn a5_replace_false_creates_but_does_not_replace() {
     let gently = |event| with(event, json!({"replace": false}));
     let assembled = assemble_run([
         gently(by("s", activity("act", json!({"n": 1})))),
@@ -50,7 +50,7 @@ fn a5_replace_false_makes_what_is_not_there_and_leaves_what_is() {
 }
 
 #[test]
-fn a5_a_snapshot_takes_the_place_of_another_message_unless_it_is_to_leave_it() {
+fn a5_a_snapshot_replaces_another_message_unless_replace_is_false() {
     let held = [user("a", "x"), with(assistant("m", "y"), json!({"metadata": {"old": 1}})), user("b", "z")];
     let snapshot = with(activity("m", json!({"n": 1})), json!({"metadata": {"new": 1}}));
     let assembled = assemble_with(builder().history(typed(&held)), &in_run([snapshot.clone()]));
@@ -63,7 +63,7 @@ fn a5_a_snapshot_takes_the_place_of_another_message_unless_it_is_to_leave_it() {
 }
 
 #[test]
-fn a4_what_streams_into_a_message_that_becomes_an_activity_has_nowhere_to_go() {
+fn a4_text_for_a_message_that_became_an_activity_is_not_assembled() {
     let mut events = vec![text_start("m"), delta("m", "a"), delta("m", "b"), call_start("c"), call_start("d")];
     events.push(with(call_start("e"), json!({"parentMessageId": "c"})));
     events.extend([activity("m", json!({})), activity("c", json!({})), delta("m", "lost"), args("c", "lost")]);
@@ -84,7 +84,7 @@ fn a4_what_streams_into_a_message_that_becomes_an_activity_has_nowhere_to_go() {
 }
 
 #[test]
-fn a3_a_call_that_an_activity_displaced_is_made_anew() {
+fn a3_a_call_that_an_activity_displaced_is_made_again() {
     let mut events = call("c", "1").to_vec();
     events.push(activity("c", json!({})));
     events.push(result("r", "c", json!("x")));
@@ -109,7 +109,7 @@ fn a5_a_delta_patches_content_and_sets_the_type() {
 }
 
 #[test]
-fn a5_a_delta_for_what_is_no_activity_is_skipped_with_a_warning() {
+fn a5_a_delta_for_an_absent_or_other_message_is_skipped_with_a_warning() {
     let mut events = text("m", "x").to_vec();
     events.extend([activity_patch("m", json!([])), activity_patch("none", json!([]))]);
     let assembled = assemble_run(events);
@@ -123,7 +123,7 @@ fn a5_a_patch_that_does_not_apply_keeps_content_and_type() {
         json!([{"op": "replace", "path": "/n", "value": 2}, {"op": "remove", "path": "/none"}]),
         json!([{"op": "move", "from": "/n", "path": "/none/there"}]),
         json!([{"op": "replace", "path": "/n", "value": 2}, {"op": "test", "path": "/n", "value": 1}]),
-        // What is no object any more cannot be content.
+        // Content has to stay an object.
         json!([{"op": "replace", "path": "", "value": [1]}]),
         json!([{"op": "replace", "path": "/n", "value": 2}, {"op": "copy", "from": "/n", "path": ""}]),
         json!([{"op": "move", "from": "/n", "path": ""}]),

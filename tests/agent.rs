@@ -1,4 +1,4 @@
-//! Agents: as objects, as closures, as recordings.
+//! The `Agent` trait: as an object, for closures, for replays.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn input() -> RunAgentInput {
     RunAgentInput::new("t", "r", [])
 }
 
-/// An agent that says what it was told.
+/// An agent that repeats its input.
 fn echo() -> impl Agent {
     agent_fn(|input| async move {
         let mut chunk = TextMessageChunkEvent::new();
@@ -80,7 +80,7 @@ async fn o4_the_history_of_the_input_counts_however_the_run_is_read() {
 }
 
 #[tokio::test]
-async fn what_takes_an_agent_takes_an_object() {
+async fn a_function_of_an_agent_takes_an_object() {
     async fn count(agent: impl Agent) -> usize {
         agent.events(input()).await.unwrap().count().await
     }
@@ -185,7 +185,7 @@ fn an_agent_error_is_transparent() {
 }
 
 #[tokio::test]
-async fn what_the_crate_finds_is_said_once() {
+async fn a_fault_found_by_the_crate_is_reported_once() {
     for (events, said) in [
         (vec![STARTED, "[]"], "E9: event 1: expected a JSON object, found an array"),
         (vec![STARTED, STARTED], "R2: RUN_STARTED (event 1): "),

@@ -1,4 +1,4 @@
-//! What an event costs in allocations and in memory that stays, counted.
+//! Counts the allocations of an event, and the memory that it keeps.
 //!
 //! The allocator counts for the whole process, so everything is in one test.
 
@@ -75,7 +75,7 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
         assert!(count <= events.len() + growing, "{count} allocations for {} long deltas", events.len());
         assert!(count >= events.len(), "a long delta is not kept without one");
 
-        // A short one: none, whatever the number of items that take turns.
+        // A short delta: no allocation, however many items take turns.
         let mut pipeline = streaming(&ids);
         let events = contents(&ids, 6400, "token");
         let count = allocations(&mut pipeline, &events);
@@ -97,7 +97,7 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
     #[cfg(all(feature = "sse", feature = "json-lines", feature = "protobuf"))]
     decoding_is_on_demand();
 
-    // What a run knew of its steps is gone with it.
+    // The tables of a run's steps are freed with the run.
     let mut pipeline = Pipeline::new();
     feed(&mut pipeline, [&RUN_STARTED.to_owned()]);
     let steps: Vec<String> = (0..20_000)
@@ -112,6 +112,9 @@ fn an_event_costs_at_most_one_allocation_and_a_text_little_more_than_itself() {
 
     documents_cost_what_changes();
     partial_arguments_cost_their_delta();
+    a_run_is_small();
+    #[cfg(feature = "sse")]
+    an_event_within_a_piece_is_not_copied();
 }
 
 /// 256 kB of arguments in pieces of 16 bytes, with a look at the value after each.
@@ -132,6 +135,46 @@ fn partial_arguments_cost_their_delta() {
     }
 }
 
+/// Of what a run takes while it streams, most is not its text, so it has to be little.
+fn a_run_is_small() {
+    let region = Region::new(ALLOCATOR);
+    let mut pipeline = Pipeline::new();
+    feed(&mut pipeline, [&RUN_STARTED.to_owned()]);
+    let start = r#"{"type":"TEXT_MESSAGE_START","messageId":"m"}"#;
+    pipeline.push(start).unwrap();
+    while pipeline.pop().is_some() {}
+    for _ in 0..120 {
+        pipeline.push(r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"token"}"#).unwrap();
+        while pipeline.pop().is_some() {}
+    }
+    let change = region.change();
+    let live = size_of_val(&pipeline) + change.bytes_allocated - change.bytes_deallocated;
+    assert!(live <= 6_000, "{live} bytes for a run of 600 bytes of text");
+}
+
+/// Bytes to updates: no allocation for a short delta that a piece holds whole.
+#[cfg(feature = "sse")]
+fn an_event_within_a_piece_is_not_copied() {
+    use ag_ui_stream::RawItem;
+    use ag_ui_stream::codec::SseDecoder;
+
+    let ids = ids(1);
+    let mut pipeline = streaming(&ids);
+    let events = contents(&ids, 6400, "token");
+    let body: Vec<u8> = events.iter().flat_map(|event| format!("data: {event}\n\n").into_bytes()).collect();
+    let mut decoder = SseDecoder::new();
+    let region = Region::new(ALLOCATOR);
+    decoder.push(body).unwrap();
+    while let Some(item @ RawItem::Event { .. }) = decoder.pop() {
+        pipeline.push(item).unwrap();
+        while pipeline.pop().is_some() {}
+    }
+    let change = region.change();
+    let count = change.allocations + change.reallocations;
+    assert_eq!(decoder.event_count(), 6400);
+    assert!(count <= 32, "{count} allocations for {} short deltas from bytes", events.len());
+}
+
 /// Bytes that these events take while every snapshot is held, each on average.
 fn bytes_with_all_held(pipeline: &mut Pipeline, events: &[String]) -> usize {
     let mut held = Vec::with_capacity(events.len());
@@ -143,7 +186,7 @@ fn bytes_with_all_held(pipeline: &mut Pipeline, events: &[String]) -> usize {
     region.change().bytes_allocated / events.len()
 }
 
-/// A patch costs its path and metadata its keys, however large the document is and whoever holds it;
+/// A patch costs its path and metadata its keys, however large the document is and whether clones are held;
 /// and no patch makes more of it than is allowed.
 fn documents_cost_what_changes() {
     let rows: Vec<String> =
@@ -223,7 +266,7 @@ fn decoding_is_on_demand() {
     for (name, format, piece) in [
         ("sse", Format::Sse, b"data:1\n\n".repeat(COUNT)),
         ("json lines", Format::JsonLines, b"1\n".repeat(COUNT)),
-        // Of a type that is not known here: each gives a warning.
+        // Of an unknown type: each gives a warning.
         ("protobuf", Format::Protobuf, step.repeat(COUNT)),
     ] {
         let mut decoder = Decoder::new(format);

@@ -1,4 +1,4 @@
-//! What is `Send`, `Sync`, `Unpin` and `Debug`, and where that depends on the source.
+//! Which types are `Send`, `Sync`, `Unpin` and `Debug`, and for which that depends on the source.
 
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -11,8 +11,10 @@ use ag_ui_stream::combinator::{
     SharedSnapshots, Snapshots, SplitEvents, SplitSnapshots, TakeRun, Through, ThroughRaw, Updates, Upgrade, Verify,
 };
 use ag_ui_stream::conversation::{AnswerError, Answers, Conversation, Thread, TooManyRounds, Tools, Turn};
+use ag_ui_stream::layer::{Coalesce, Filter, Layered, Merged};
 use ag_ui_stream::machine::Indexed;
 use ag_ui_stream::machine::{Assembler, Enforcer, EventPipeline, Expander, IdChecks, Pipeline, Verifier};
+use ag_ui_stream::producer::{ProducedRun, RunContext, RunWriter};
 use ag_ui_stream::snapshot::{Changed, Snapshot, Update};
 use ag_ui_stream::{Agent, Error, Event, EventStreamExt, Item, Options, Raw, RawItem};
 use futures::stream::{self, FusedStream, Iter};
@@ -29,7 +31,7 @@ macro_rules! is {
     };
 }
 
-/// Asserts that a type has none of these: with any of them, `Which` would be ambiguous.
+/// Asserts that a type implements none of these: with any of them, `Which` would be ambiguous.
 macro_rules! is_not {
     ($($type:ty: $($bound:path),+;)*) => {
         const _: () = {
@@ -116,6 +118,12 @@ is! {
     AnswerError: Send, Sync, Unpin, Debug, Clone, std::error::Error;
     TooManyRounds: Send, Sync, Unpin, Debug, Clone, std::error::Error;
     Replay: Send, Sync, Unpin, Debug, Clone, Agent;
+    ProducedRun: Send, Unpin, Debug, FusedStream;
+    RunContext: Send, Sync, Unpin, Debug, Clone;
+    RunWriter: Send, Sync, Unpin, Debug;
+    Merged: Send, Sync, Unpin, Debug, Clone, Agent;
+    Layered<Box<dyn Agent>, Filter>: Send, Sync, Unpin, Agent;
+    Layered<Replay, Coalesce>: Send, Sync, Unpin, Debug, Clone, Agent;
     RawEventStream: Send, Unpin;
     dyn Agent: Send, Sync, Agent;
     Box<dyn Agent>: Send, Sync, Unpin, Agent;

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use cases::cases;
 use serde_json::{Value, json};
 
-/// Feeds JSON texts through enforcement and expansion; gives what came out, and how it ended.
+/// Feeds JSON texts through enforcement and expansion; gives the outputs and the result.
 fn expand_texts(texts: &[String]) -> (Vec<Item>, Result<(), Error>) {
     let mut enforcer = Enforcer::new();
     let mut expander = Expander::new();
@@ -255,7 +255,7 @@ fn c2_a_chunk_after_its_stream_was_ended_names_what_ended_it() {
 }
 
 #[test]
-fn c2_a_stream_that_cannot_have_been_meant_is_not_named() {
+fn c2_only_a_stream_that_the_chunk_may_continue_is_named() {
     let custom = json!({"type": "CUSTOM", "name": "tick", "value": 1});
     let bare = by("s", json!({"type": "TEXT_MESSAGE_CHUNK", "delta": "b"}));
     assert_eq!(violation(&[text("m", "a"), custom.clone(), bare]).subject, None, "it had another owner");
@@ -476,7 +476,7 @@ fn c5_a_conflicting_repeat_is_rejected() {
         (&first, json!({"name": ""})),
         (&tool, json!({"toolCallName": "lose"})),
         (&tool, json!({"parentMessageId": "q"})),
-        // What was left out is established too.
+        // An absent field is established too.
         (&text("m", "a"), json!({"role": "user"})),
         (&text("m", "a"), json!({"name": "Ana"})),
         (&call("c", "a"), json!({"parentMessageId": "p"})),
@@ -520,7 +520,7 @@ fn c5_an_equal_repeat_is_accepted() {
 }
 
 #[test]
-fn c5_a_reopened_message_may_say_what_it_likes() {
+fn c5_a_reopened_message_may_have_other_fields() {
     let custom = json!({"type": "CUSTOM", "name": "tick", "value": 1});
     expand(&[text("m", "a"), custom, with(text("m", "b"), json!({"role": "user", "name": "Ana"}))]);
 }
@@ -662,7 +662,7 @@ fn c7_a_run_leaves_no_lane_to_the_next() {
 // C8
 
 #[test]
-fn c8_an_explicit_event_for_a_chunked_item_ends_it_and_stands_alone() {
+fn c8_an_explicit_event_for_a_chunked_item_ends_it_and_is_judged_alone() {
     for (content, end) in cases([
         (
             json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "i", "delta": "x"}),
@@ -709,7 +709,7 @@ fn c8_its_own_lane_and_that_of_the_item_end_in_the_order_they_opened() {
 }
 
 #[test]
-fn c8_an_explicit_start_for_a_chunked_item_of_another_lane_meets_it_open() {
+fn c8_an_explicit_start_for_a_chunked_item_of_another_lane_finds_it_open() {
     let starts = [
         json!({"type": "TEXT_MESSAGE_START", "messageId": "i"}),
         json!({"type": "TOOL_CALL_START", "toolCallId": "i", "toolCallName": "find"}),
@@ -722,7 +722,7 @@ fn c8_an_explicit_start_for_a_chunked_item_of_another_lane_meets_it_open() {
             let Error::Violation(violation) = error else { panic!() };
             assert!(matches!(violation.history, History::Open { since: 1, .. }), "{violation}");
         }
-        // Within its lane it ends the chunks (C6), and what they made is opened again (S5).
+        // Within its lane it ends the chunks (C6), and their item is opened again (S5).
         let owned = |events: [Value; 2]| events.map(|event| by("s", event));
         for [first, start] in cases([[first.clone(), start.clone()], owned([first, start])]) {
             let items = expand(&[run_started(), first, start.clone()]);
@@ -733,7 +733,7 @@ fn c8_an_explicit_start_for_a_chunked_item_of_another_lane_meets_it_open() {
 }
 
 #[test]
-fn c8_a_chunk_for_an_explicit_item_meets_it_open() {
+fn c8_a_chunk_for_an_explicit_item_finds_it_open() {
     let start = json!({"type": "TEXT_MESSAGE_START", "messageId": "m"});
     let error = verify(&[run_started(), start, text("m", "Salt")]).unwrap_err();
     assert_eq!(error.rule(), Some(Rule::S2));
@@ -836,7 +836,7 @@ fn c11_nothing_is_synthesized_at_the_end_of_the_input() {
 // Where events come from
 
 #[test]
-fn what_is_synthesized_says_what_it_comes_from() {
+fn synthesized_events_name_their_origin() {
     let items = expand(&[run_started(), text("m", "a"), json!({"type": "CUSTOM", "name": "n", "value": 1})]);
     let origins: Vec<_> = items
         .iter()
@@ -978,7 +978,7 @@ fn e11_a_low_half_without_a_high_one_is_replaced() {
 }
 
 #[test]
-fn e11_a_half_within_a_delta_is_told_by_enforcement_alone() {
+fn e11_a_half_within_a_delta_is_warned_of_by_enforcement_alone() {
     assert_texts_expand(&[content(&format!("x{HIGH}y"))], &["! E11 /delta of 0", "text CONTENT m \"x\u{fffd}y\""]);
     // One at the end still finds its partner.
     assert_texts_expand(

@@ -1,5 +1,4 @@
-//! The formats over streams: any cut of the bytes, the order of events and errors, the end, and
-//! the way back out.
+//! Decoders and encoders over streams: any cut of the bytes, the order of events and errors, the end.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -53,7 +52,7 @@ fn cases() -> Vec<(String, Vec<Value>)> {
     cases
 }
 
-/// What a stream gave, and the error at its end.
+/// The items of a stream, and the error at its end.
 fn collect<T, E>(stream: impl Stream<Item = Result<T, Error<E>>>) -> (Vec<T>, Option<Error<E>>) {
     let mut stream = std::pin::pin!(stream);
     let mut items = Vec::new();
@@ -232,7 +231,7 @@ fn t1a_a_body_without_events_is_never_a_success() {
 }
 
 #[test]
-fn t1a_frames_that_are_no_events_are_fatal_and_tolerances_warn_in_order() {
+fn t1a_frames_that_are_not_events_are_fatal_and_tolerances_warn_in_order() {
     let text = "data: {\"type\":\"RUN_ERROR\",\"message\":\"no\"}\n\ndata:\n\ndata: [DONE]\n\n";
     let (events, error) = collect(stream::iter([Ok::<_, Broken>(text)]).sse().events());
     assert_eq!(events.len(), 1);
@@ -293,7 +292,7 @@ fn a_decoder_reads_no_further_than_the_event_that_is_asked_for() {
 }
 
 #[test]
-fn a_fault_is_told_by_whatever_is_called_next() {
+fn a_fault_is_given_by_the_next_call() {
     let faulty = || {
         let mut decoder = SseDecoder::new().with_limits(Limits { max_event_bytes: 4, ..Limits::default() });
         decoder.push(b"data: 1\n\ndata: 12345\n\ndata: 2\n\n").unwrap();
@@ -313,14 +312,14 @@ fn a_fault_is_told_by_whatever_is_called_next() {
 }
 
 #[test]
-fn what_is_pushed_or_finished_before_all_was_popped_is_not_lost() {
+fn input_pushed_before_all_was_popped_is_not_lost() {
     let mut decoder = SseDecoder::new();
     decoder.push(b"data: 0\n\ndata: 1\n\nda").unwrap();
     assert!(decoder.pop().is_some());
     decoder.push(b"ta: 2\n\ndata: 3").unwrap();
     decoder.finish().unwrap();
     let left: Vec<_> = std::iter::from_fn(|| decoder.pop()).map(|item| item.into_raw().unwrap()).collect();
-    assert_eq!(left, [b"1", b"2", b"3"].map(|text| ag_ui_stream::Raw::Bytes(text.to_vec())));
+    assert_eq!(left, [b"1", b"2", b"3"].map(|text| ag_ui_stream::Raw::Bytes(text.to_vec().into())));
 }
 
 #[test]
@@ -334,7 +333,7 @@ fn each_decoder_has_a_method_and_one_name_for_all() {
     ]) {
         let mut decoder = Decoder::new(format).with_limits(Limits { max_event_bytes: 100, ..Limits::default() });
         assert_eq!((decoder.format(), decoder.event_count()), (format, 0));
-        decoder.push(&capture(format, &events)).unwrap();
+        decoder.push(capture(format, &events)).unwrap();
         assert_eq!(decoder.pop(), items.0.into_iter().next());
         assert_eq!((decoder.event_count(), decoder.partial()), (1, &b""[..]));
         decoder.finish().unwrap();
@@ -396,7 +395,7 @@ fn what_an_encoder_gave_waits_until_it_is_popped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keep_alive_comments_come_where_nothing_else_does_and_mean_nothing() {
+async fn keep_alive_comments_come_while_no_event_does() {
     let (send, receive) = tokio::sync::mpsc::channel::<Event>(4);
     let source = tokio_stream::wrappers::ReceiverStream::new(receive);
     let mut body = source.to_sse().keep_alive(Duration::from_secs(10));
@@ -480,7 +479,7 @@ async fn a_reader_is_read_piece_by_piece_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_reader_is_the_last_item_and_an_interruption_is_none() {
+async fn an_error_of_a_reader_is_the_last_item_and_an_interruption_is_not_an_error() {
     let reader = tokio_test::io::Builder::new()
         .read(b"{}\n{")
         .read_error(io::ErrorKind::Interrupted.into())

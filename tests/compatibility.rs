@@ -1,5 +1,5 @@
-//! The compatibility boundary, rules B1 to B3, through the public machine: what it translates,
-//! what it leaves alone, and what enforcement then says of it.
+//! The compatibility boundary, rules B1 to B3, through the public machine: what it translates, what it
+//! leaves unchanged, and the verdict of enforcement afterwards.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -159,7 +159,7 @@ fn b1_translated_thinking_is_a_legal_run() {
 }
 
 #[test]
-fn b1_a_lost_title_is_told() {
+fn b1_a_lost_title_is_warned_of() {
     let (warnings, value) = translate(&json!({"type": "THINKING_START", "title": "Tides"}));
     assert_eq!(value, json!({"type": "REASONING_START", "messageId": "id-1"}));
     assert_eq!(warnings.len(), 1);
@@ -326,7 +326,7 @@ fn b2_several_nulls_are_several_warnings() {
 }
 
 #[test]
-fn b2_a_translated_null_is_no_fault_to_enforcement() {
+fn b2_enforcement_accepts_a_translated_null() {
     let mut finished = run_finished();
     finished["outcome"] = Value::Null;
     let (items, result) = run(&[run_started(), finished]);
@@ -389,7 +389,7 @@ fn b3_the_same_in_the_input_of_a_run() {
 }
 
 #[test]
-fn b3_data_comes_before_url_and_what_is_lost_is_told() {
+fn b3_data_comes_before_url_and_a_loss_is_warned_of() {
     let (warnings, found) = parts(json!([binary(json!({"id": "f", "url": "https://a.example/b", "data": "AA=="}))]));
     assert_eq!(found, json!([{"type": "image", "source": {"type": "data", "value": "AA==", "mimeType": "image/png"}}]));
     assert!(warnings[0].message.ends_with("lost: url, id"), "{}", warnings[0]);
@@ -465,7 +465,7 @@ fn b3_binary_elsewhere_is_data() {
 }
 
 #[test]
-fn b3_a_translated_part_passes_enforcement_without_a_word() {
+fn b3_a_translated_part_passes_enforcement_without_a_warning() {
     let (items, _) = run(&[run_started(), snapshot(json!([binary(json!({"data": "AA==", "filename": "a.png"}))]))]);
     let rules: Vec<_> = items.iter().filter_map(Item::warning).map(|warning| warning.rule).collect();
     assert_eq!(rules, [Rule::B3]);
@@ -474,7 +474,7 @@ fn b3_a_translated_part_passes_enforcement_without_a_word() {
 // What is no translation
 
 #[test]
-fn what_needs_no_translation_passes_unchanged_in_its_form() {
+fn an_event_without_retired_shapes_passes_unchanged_in_its_form() {
     let mut upgrader = upgrader();
     let text = "{\"type\" : \"TEXT_MESSAGE_END\",\n\"messageId\":\"m\"}";
     assert_eq!(translate_with(&mut upgrader, text), (vec![], Raw::Text(text.into()), 0));
@@ -487,7 +487,7 @@ fn what_needs_no_translation_passes_unchanged_in_its_form() {
 }
 
 #[test]
-fn what_is_no_event_passes_unchanged() {
+fn a_frame_that_is_not_an_event_passes_unchanged() {
     for text in cases([
         "",
         "null",
@@ -500,11 +500,11 @@ fn what_is_no_event_passes_unchanged() {
         assert_eq!(translate_with(&mut upgrader(), text), (vec![], Raw::Text(text.into()), 0));
     }
     let bytes = b"{\"type\":\"\xff\",\"rawEvent\":null}";
-    assert_eq!(translate_with(&mut upgrader(), &bytes[..]), (vec![], Raw::Bytes(bytes.to_vec()), 0));
+    assert_eq!(translate_with(&mut upgrader(), &bytes[..]), (vec![], Raw::Bytes(bytes.to_vec().into()), 0));
 }
 
 #[test]
-fn what_is_beyond_the_limits_passes_unchanged() {
+fn an_event_beyond_the_limits_passes_unchanged() {
     let text = r#"{"type":"RAW","event":[[1]],"rawEvent":null}"#;
     for limits in
         cases([Limits { max_depth: 2, ..Limits::default() }, Limits { max_event_bytes: 40, ..Limits::default() }])

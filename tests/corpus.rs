@@ -49,7 +49,7 @@ struct Client {
     max_protocol_version: Option<String>,
 }
 
-/// What was sent, and what a pipeline made of the stream.
+/// The input that was sent, and the outputs of a pipeline for the stream.
 struct Run {
     request: Value,
     events: Vec<Event>,
@@ -115,7 +115,7 @@ impl Run {
 }
 
 impl Fixture {
-    /// The events, or what a decoder finds in the bytes.
+    /// The events, or those that a decoder finds in the bytes.
     fn inputs(&self) -> Vec<RawItem> {
         let Some(bytes) = &self.raw else {
             let texts = self.stream.iter().map(|raw| raw.get().into());
@@ -128,7 +128,7 @@ impl Fixture {
         std::iter::from_fn(|| decoder.pop()).collect()
     }
 
-    /// What a client sends to a peer of this version, and what it warns of.
+    /// The input that a client sends to a peer of this version, and its warnings.
     fn request(&self, peer: ProtocolVersion) -> (Value, Vec<Warning>) {
         // A `Value` holds no half of a surrogate pair: no such history can be sent.
         let messages =
@@ -172,9 +172,9 @@ fn read(folder: &str) -> Vec<Fixture> {
     paths.iter().map(parse).collect()
 }
 
-/// What a fixture demands in terms of rules, where it does so in the words of one client.
+/// The rules that a fixture demands, for fixtures that demand the words of one client.
 struct Demand {
-    /// The rule of the error; its path, for what is malformed; and what else its text must name.
+    /// The rule of the error; its path, if malformed; and what else its text must name.
     error: Option<(Rule, &'static str, &'static str)>,
     /// The warnings, by rule, type and path.
     warnings: &'static [(Rule, &'static str, &'static str)],
@@ -282,7 +282,7 @@ fn within<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     })
 }
 
-/// What is wrong with a run, one line each.
+/// The faults of a run, one line each.
 #[derive(Default)]
 struct Faults(Vec<String>);
 

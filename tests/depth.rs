@@ -1,4 +1,4 @@
-//! Nesting as deep as can be allowed, on the stack that a thread has: rules E10, A5, A6.
+//! The deepest allowed nesting, on the default stack of a thread: rules E10, A5, A6.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use support::assembled::*;
 use support::*;
 
-/// What a thread has for its stack unless someone says otherwise, as the workers of tokio do.
+/// The default stack of a thread, also of the workers of tokio.
 const STACK: usize = 2 * 1024 * 1024;
 
 fn on_a_common_stack(test: impl FnOnce() + Send) {
@@ -51,9 +51,9 @@ fn pushed<R: RawEvent>(event: R) -> Pipeline {
 }
 
 #[test]
-fn e10_what_is_as_deep_as_can_be_allowed_is_read_held_and_written_on_a_common_stack() {
+fn e10_the_deepest_allowed_values_are_read_held_and_written_on_a_common_stack() {
     on_a_common_stack(|| {
-        // Each with the depth of what it puts around the value.
+        // Each with the depth that it adds around the value.
         for (around, before, after) in [
             (1, r#"{"type":"STATE_SNAPSHOT","snapshot":"#, "}"),
             (1, r#"{"type":"STATE_SNAPSHOT","later":1,"snapshot":"#, "}"),
@@ -92,7 +92,7 @@ fn e10_what_is_as_deep_as_can_be_allowed_is_read_held_and_written_on_a_common_st
 }
 
 #[test]
-fn e10_a_value_as_deep_as_can_be_allowed_is_taken_as_a_text_is() {
+fn e10_the_deepest_allowed_value_and_text_are_read_alike() {
     on_a_common_stack(|| {
         let event = state(value(deepest().max_depth - 1));
         assert_eq!(*pushed(&event).snapshot().state(), event["snapshot"]);
@@ -103,7 +103,7 @@ fn e10_a_value_as_deep_as_can_be_allowed_is_taken_as_a_text_is() {
 
 #[cfg(feature = "protobuf")]
 #[test]
-fn e10_protobuf_as_deep_as_can_be_allowed_is_read_on_a_common_stack() {
+fn e10_the_deepest_allowed_protobuf_is_read_on_a_common_stack() {
     use ag_ui_stream::codec::{Format, ProtobufDecoder};
     on_a_common_stack(|| {
         let event = event(state(value(deepest().max_depth - 1)));
@@ -120,7 +120,7 @@ fn a6_a_patch_nests_no_deeper_than_an_event_could() {
     on_a_common_stack(|| {
         for max_depth in [8, deepest().max_depth] {
             let limits = Limits { max_depth, ..Limits::default() };
-            // Each wraps what is there once more.
+            // Each wraps the value once more.
             let wrap = json!([
                 {"op": "add", "path": "/e", "value": {}},
                 {"op": "move", "from": "/d", "path": "/e/d"},
@@ -135,7 +135,7 @@ fn a6_a_patch_nests_no_deeper_than_an_event_could() {
             assert_eq!(depth, max_depth - 1);
             assert_eq!(assembled.warned().len(), max_depth + 11 - depth);
             assert!(assembled.warnings()[0].message.contains("deeper than"), "{}", assembled.warnings()[0]);
-            // What a viewer is sent who joins late can be read by one with the same limits.
+            // A viewer that joins late, with the same limits, can read the events that it is sent.
             let [_, event] = assembled.snapshot.to_events();
             let text = serde_json::to_string(&event).unwrap();
             let events = [run_started().to_string(), text];

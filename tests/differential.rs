@@ -1,5 +1,5 @@
-//! Thousands of streams from a seed, each through the crate's pipeline and through that of npm
-//! `@ag-ui/client` 1.0.0: verdict, events, outcomes, messages and state are the same, but for the
+//! Runs thousands of generated streams through the crate's pipeline and through that of npm
+//! `@ag-ui/client` 1.0.0: verdict, events, outcomes, messages and state are equal, except for the
 //! differences in one table, which `docs/differences.md` explains.
 //!
 //! `DIFFERENTIAL_STREAMS=20000 cargo test --all-features --test differential` runs as many.
@@ -29,7 +29,7 @@ use support::streams::stream;
 /// What one side made of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// What came out of verification, chunks expanded.
+    /// The output of verification, with chunks expanded.
     pub events: Vec<Value>,
     /// How each run ended; for a success with the tool calls that are pending.
     pub outcomes: Vec<Value>,
@@ -102,7 +102,7 @@ impl Case {
         .collect()
     }
 
-    /// The names of the differences that explain this one, or what none of them explains.
+    /// The names of the differences that explain this one, or the parts that none of them explains.
     fn explanation(&self) -> Result<Vec<&'static str>, Vec<Aspect>> {
         let mut case = self.clone();
         let mut left = case.differs_in();

@@ -1,5 +1,5 @@
-//! The documents of a conversation: what they cost, how large they may grow, what applies and what is
-//! told of what does not (rules A1, A5, A6, A8).
+//! State, activities and metadata: the cost and growth of documents, which patches apply, and the
+//! warnings about those that do not (rules A1, A5, A6, A8).
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -45,7 +45,7 @@ fn counted_in(snapshot: &Snapshot) -> usize {
 }
 
 #[test]
-fn a6_the_keys_of_what_is_copied_count() {
+fn a6_the_keys_of_copied_values_count() {
     // 1,000 copies of an object with a key of 1 MB, by a patch of 50 kB.
     let key = "k".repeat(1_000_000);
     let patch: Vec<Value> = (0..1_000).map(|at| copied("/o", &format!("/{at}"))).collect();
@@ -125,7 +125,7 @@ fn a6_a_snapshot_beyond_the_bound_is_an_error_and_what_was_held_stays() {
 }
 
 #[test]
-fn a6_what_was_there_before_the_stream_is_no_fault_and_may_shrink() {
+fn a6_a_document_from_before_the_stream_may_exceed_the_bound_and_shrink() {
     let held = json!({"t": "x".repeat(10_000), "u": "x".repeat(5_000)});
     let limits = Limits { max_document_bytes: 9_000, ..Limits::default() };
     let events = in_run([
@@ -193,7 +193,7 @@ fn a6_an_operation_that_copies_or_fails_costs_nothing_of_the_document() {
 }
 
 #[test]
-fn a8_what_one_snapshot_holds_the_next_one_shares() {
+fn a8_a_snapshot_shares_memory_with_the_next_one() {
     let rows: Vec<Value> = (0..1_000).map(|at| json!({"id": at, "tags": ["a", "b"]})).collect();
     let mut pipeline = Pipeline::new();
     let mut held = Vec::new();
@@ -215,7 +215,7 @@ fn a8_what_one_snapshot_holds_the_next_one_shares() {
 }
 
 #[test]
-fn a6_what_changes_nothing_is_marked_as_no_change() {
+fn a6_an_event_that_changes_nothing_is_marked_as_no_change() {
     let held = json!({"a": 1, "l": [1, {"b": 2}], "o": {"c": "text"}});
     let patch = |operations: Value| state_patch(operations);
     for event in cases([
@@ -245,7 +245,7 @@ fn a6_what_changes_nothing_is_marked_as_no_change() {
         assert!(assembled.at(2).changed_state(), "{event}");
         assert_ne!(*assembled.snapshot.state(), held, "{event}");
     }
-    // The first state counts as set all the same, also where it is what there is by itself.
+    // The first state counts as set even if it is equal to the initial one.
     let echo =
         with(run_started(), json!({"input": {"threadId": "t", "runId": "r", "messages": [], "state": {"a": 1}}}));
     let events = [run_started(), state(json!({})), run_finished(), echo, run_finished()];
@@ -255,7 +255,7 @@ fn a6_what_changes_nothing_is_marked_as_no_change() {
 }
 
 #[test]
-fn a5_what_changes_nothing_of_an_activity_is_marked_as_no_change() {
+fn a5_an_event_that_changes_no_activity_is_marked_as_no_change() {
     let held = with(by("s", activity("act", json!({"n": 1}))), json!({"metadata": {"m": 1}}));
     let delta = |operations: Value| activity_patch("act", operations);
     for event in cases([
@@ -284,7 +284,7 @@ fn a5_what_changes_nothing_of_an_activity_is_marked_as_no_change() {
 }
 
 #[test]
-fn a1_metadata_that_is_held_already_is_no_change() {
+fn a1_equal_metadata_is_no_change() {
     let marked = |event: Value| with(event, json!({"metadata": {"m": {"deep": [1]}}}));
     let assembled = assemble_run([
         marked(text_start("m")),
@@ -304,7 +304,7 @@ fn a1_metadata_that_is_held_already_is_no_change() {
 }
 
 #[test]
-fn a7_a10_a_value_or_a_result_that_is_held_already_is_no_change() {
+fn a7_a10_an_equal_value_or_result_is_no_change() {
     let encrypted = |entity: &str, subtype: &str, value: &str| {
         with(encrypted_value(subtype, entity), json!({"encryptedValue": value}))
     };
@@ -321,7 +321,7 @@ fn a7_a10_a_value_or_a_result_that_is_held_already_is_no_change() {
 }
 
 #[test]
-fn a2_a_messages_snapshot_of_what_is_held_is_no_change() {
+fn a2_a_messages_snapshot_of_the_held_messages_is_no_change() {
     let mut events: Vec<Value> = text("t", "x").into();
     events.extend(call("c", "{}"));
     events.extend([result("r", "c", json!("done")), activity("act", json!({"n": 1})), text_start("open")]);
@@ -336,7 +336,7 @@ fn a2_a_messages_snapshot_of_what_is_held_is_no_change() {
     let at = events.len() as u64 + 1;
     for (snapshot, changes) in cases([
         (restated(&[]), false),
-        // What a snapshot does not speak of stays.
+        // Activities that a snapshot leaves out stay.
         (restated(&["act"]), false),
         (restated(&["r"]), true),
         (restated(&["open"]), true),
@@ -350,7 +350,7 @@ fn a2_a_messages_snapshot_of_what_is_held_is_no_change() {
             assert_eq!(assembled.snapshot.tool_call("d").unwrap().function.arguments, "{}");
         }
     }
-    // What a failed run left behind is whole when it is restated.
+    // A message that a failed run left open is complete when it is restated.
     let failed = [&[run_started()], &text("m", "x")[..2], &[run_error(), run_started()]].concat();
     let events = [
         &failed[..],
@@ -394,7 +394,7 @@ fn a6_a_warning_says_which_operation_failed_and_that_nothing_is_there() {
         ),
         (
             json!({"op": "move", "from": "/o", "path": "/o/x"}),
-            r#"operation 1 (move from "/o" to "/o/x"): nothing moves into itself"#,
+            r#"operation 1 (move from "/o" to "/o/x"): a value cannot move into itself"#,
         ),
         (
             json!({"op": "add", "path": "/n/x", "value": 1}),
@@ -498,7 +498,7 @@ proptest! {
         for patch in patches {
             let mut all = Vec::new();
             places(&model, "", &mut all);
-            // Half of the pointers lead to what is there.
+            // Half of the pointers lead to a value.
             let operations = patch.into_iter().map(|(mut operation, [path, from])| {
                 if let Some(path) = path {
                     operation["path"] = json!(path.get(&all));

@@ -82,7 +82,7 @@ fn called_before(thread: usize) -> Vec<Value> {
 
 #[test]
 fn what_an_event_costs_does_not_grow_with_the_thread() {
-    // What the thread holds, what comes then, and how many allocations one of those may take.
+    // The content of the thread, the events that follow, and the allocations allowed for each of these.
     type Case = (&'static str, fn(usize) -> Vec<Value>, fn() -> Vec<Value>, usize);
     let cases: [Case; 9] = [
         (

@@ -1,5 +1,5 @@
-//! Every combinator is fused, whatever its source: not terminated before its end, terminated after
-//! it, and never again a poll of the source (which panics on it).
+//! Every combinator is fused, whatever its source: not terminated before its end, terminated after it,
+//! and it does not poll the source again (which would panic).
 
 #[path = "support/stream.rs"]
 mod support;
@@ -54,7 +54,7 @@ fn at_the_end_of_the_source() {
 }
 
 #[test]
-fn behind_an_error_of_the_source() {
+fn after_an_error_of_the_source() {
     let fails_flat = |item| script([Step::Yield, Step::Give(Ok(item)), Step::Give(Err(source_error()))]).0;
     check(fails(GOOD).upgrade(), 2, Result::is_err);
     check(fails(GOOD).enforce(), 2, Result::is_err);
@@ -70,7 +70,7 @@ fn behind_an_error_of_the_source() {
 }
 
 #[test]
-fn behind_an_error_of_the_stage() {
+fn after_an_error_of_the_stage() {
     let rejects = || script([Step::Yield, Step::Give(GOOD), Step::Give(BAD), Step::Give(GOOD)]).0;
     check(rejects().enforce(), 2, Result::is_err);
     check(rejects().items(), 2, Result::is_err);
@@ -82,7 +82,7 @@ fn behind_an_error_of_the_stage() {
 }
 
 #[test]
-fn behind_a_truncation() {
+fn after_a_truncation() {
     let cut = || script([Step::Yield, Step::Give(STARTED)]).0;
     check(cut().items(), 2, Result::is_err);
     check(cut().events(), 2, Result::is_err);

@@ -1,5 +1,4 @@
-//! Text from the wire in warnings and errors: cut, harmless to a terminal and to a log, and bounded in
-//! number.
+//! Text from the wire in warnings and errors is cut and escaped, and the number of warnings is bounded.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
@@ -39,7 +38,7 @@ fn e2_the_key_of_an_unknown_property() {
 }
 
 #[test]
-fn e5_the_path_and_the_value_of_what_is_malformed() {
+fn e5_an_error_has_the_path_and_the_value_of_the_fault() {
     let messages = |key: &str| {
         format!(
             r#"{{"type":"MESSAGES_SNAPSHOT","messages":[{{"id":"m","role":"user","content":"c","metadata":{{"{key}":1}},"name":["{key}"]}}]}}"#

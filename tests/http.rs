@@ -1,4 +1,4 @@
-//! The HTTP client against servers of its own, byte by byte, over real sockets.
+//! The HTTP client against scripted servers, byte by byte, over real sockets.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
@@ -12,6 +12,7 @@ use ag_ui_stream::codec::Format;
 use ag_ui_stream::error::{AgentError, Limit, LimitExceeded, LimitStage, Truncated, TruncatedBy};
 use ag_ui_stream::message::{ActivityMessage, Message, UserMessage};
 use ag_ui_stream::{Agent, AgentExt, Error, EventStreamExt, Limits, Options, RawItem, Rule, RunAgentInput};
+use axum::http::Response;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,7 +39,7 @@ fn whole() -> String {
     format!("{STARTED}{TEXT}{FINISHED}")
 }
 
-/// A server that reads one request and answers it as it is told. Gives its address.
+/// A server that reads one request and gives this answer. Returns its address.
 async fn server<F, Fut>(answer: F) -> String
 where
     F: FnOnce(TcpStream, String) -> Fut + Send + 'static,
@@ -102,7 +103,7 @@ fn agent(url: &str, options: HttpOptions) -> HttpAgent {
     HttpAgent::builder(url).options(options).build().unwrap()
 }
 
-/// What came of a run: the text of the message `m`, the outcome, and the error that ended it.
+/// The result of a run: the text of the message `m`, the outcome, and the error that ended it.
 struct Outcome {
     text: Option<String>,
     outcome: Option<String>,
@@ -269,7 +270,7 @@ async fn t4_what_is_sent() {
 }
 
 #[tokio::test]
-async fn r11_an_older_server_is_sent_and_heard_what_it_can_say() {
+async fn r11_an_older_server_is_sent_what_it_accepts_and_its_events_are_limited() {
     let (tell, told) = oneshot::channel();
     let url = server(async move |mut socket, request| {
         tell.send(request).unwrap();
@@ -513,7 +514,7 @@ async fn t1a_a_body_without_an_event_is_quoted() {
 }
 
 #[tokio::test]
-async fn t1a_a_format_is_assumed_where_it_is_asked_for() {
+async fn t1a_a_format_is_assumed_if_so_configured() {
     for (header, found) in [("", "without a content type"), ("content-type: text/plain\r\n", "\"text/plain\"")] {
         let answer = format!("HTTP/1.1 200 OK\r\n{header}connection: close\r\n\r\n{}", whole());
         let options = HttpOptions::new().assume_format(Format::Sse);
@@ -557,7 +558,7 @@ async fn r8_a_body_that_fails() {
 }
 
 #[tokio::test]
-async fn r8a_a_failure_behind_the_end_does_not_take_it_back() {
+async fn r8a_a_failure_after_the_end_does_not_take_it_back() {
     let bytes = [CHUNKED.as_bytes(), &chunk(whole().as_bytes())].concat();
     let outcome = run(&says(bytes).await).await;
     let error = outcome.error.unwrap();
@@ -574,7 +575,7 @@ async fn r8a_a_failure_behind_the_end_does_not_take_it_back() {
 }
 
 #[tokio::test]
-async fn r8a_a_part_of_an_event_after_the_end_is_no_truncation_of_the_run() {
+async fn r8a_a_part_of_an_event_after_the_end_does_not_truncate_the_run() {
     let outcome = run(&says(format!("{SSE}{}data: {{\"type\":", whole())).await).await;
     let error = outcome.error.unwrap();
     assert!(!error.is_truncated() && error.is_transport(), "{error:?}");
@@ -583,7 +584,7 @@ async fn r8a_a_part_of_an_event_after_the_end_is_no_truncation_of_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn frames_that_a_tolerance_skips_are_no_events() {
+async fn skipped_frames_do_not_count_as_events() {
     let second = Duration::from_secs(1);
     for (first, is_over) in [(STARTED, false), (FINISHED, true)] {
         let frames = stream::iter(std::iter::repeat_n(b"data:\n\n".to_vec(), 1000)).then(async |frame| {
@@ -616,7 +617,7 @@ impl std::error::Error for Wrapped {
 }
 
 #[tokio::test]
-async fn r8_what_cut_a_run_off_is_seen_through_the_error_of_an_agent() {
+async fn r8_the_error_of_an_agent_tells_what_cut_the_run_off() {
     let begun = [CHUNKED.as_bytes(), &chunk(format!("{STARTED}{TEXT}").as_bytes())].concat();
     let ended = [CHUNKED.as_bytes(), &chunk(whole().as_bytes())].concat();
     for (answer, is_truncated) in [(begun, true), (ended, false)] {
@@ -635,7 +636,7 @@ async fn r8_what_cut_a_run_off_is_seen_through_the_error_of_an_agent() {
 }
 
 #[tokio::test]
-async fn a_transport_that_fails_is_told_from_a_rule_that_is_broken() {
+async fn a_failed_transport_is_distinguished_from_a_broken_rule() {
     let verdict = |error: &Error<AgentError>| (error.is_truncated(), error.rule(), error.is_transport());
     for (answer, expected) in [
         ("HTTP/1.1 503 Later\r\ncontent-length: 0\r\n\r\n".to_owned(), (false, None, true)),
@@ -714,7 +715,7 @@ async fn stays_open(answer: String) -> String {
 }
 
 #[tokio::test]
-async fn after_the_end_of_a_run_the_connection_is_closed_where_it_is_asked_for() {
+async fn after_the_end_of_a_run_the_connection_is_closed_if_so_configured() {
     let ends = HttpOptions::new().after_run(Duration::ZERO);
     assert_whole(&run_with(&stays_open(format!("{SSE}{}", whole())).await, ends.clone()).await);
     // Not before it.
@@ -722,7 +723,7 @@ async fn after_the_end_of_a_run_the_connection_is_closed_where_it_is_asked_for()
     let begun = run_with(&stays_open(format!("{SSE}{STARTED}")).await, ends.no_bytes_timeout(short)).await;
     assert!(matches!(source(begun.error), ClientError::Silent(limit) if limit == short));
 
-    // R4: what is there is still given, and what comes late is seen where it is waited for.
+    // R4: events that have arrived are still given, and later ones if they are waited for.
     let late = "data: {\"type\":\"RUN_ERROR\",\"message\":\"late\"}\n\n";
     let options = HttpOptions::new().after_run(short);
     let late = run_with(&stays_open(format!("{SSE}{}{late}", whole())).await, options).await;
@@ -753,17 +754,17 @@ async fn limits_beyond_the_clock_are_none() {
 }
 
 #[tokio::test]
-async fn a_head_that_trickles_is_no_answer_though_bytes_come() {
+async fn a_head_that_trickles_times_out() {
     let short = Duration::from_millis(50);
     let url = drips("HTTP/1.1 200 OK\r\nx: ".to_owned(), b"x", Duration::from_millis(1)).await;
     let error = agent(&url, HttpOptions::new().no_bytes_timeout(short)).start(input()).await.unwrap_err();
     assert!(matches!(error, ClientError::NoHead(limit) if limit == short), "{error:?}");
-    assert_eq!(error.to_string(), "the head of an answer was not whole after 50ms");
+    assert_eq!(error.to_string(), "the head of an answer was not complete after 50ms");
 }
 
 /// An answer with this body, without a network.
 fn of_body(body: impl Stream<Item = std::io::Result<Vec<u8>>> + Send + 'static) -> reqwest::Response {
-    let response = axum::http::Response::builder().header("content-type", "text/event-stream");
+    let response = Response::builder().header("content-type", "text/event-stream");
     response.body(reqwest::Body::wrap_stream(body)).unwrap().into()
 }
 

@@ -1,5 +1,6 @@
-//! HTTP against the references: npm `@ag-ui/client` and PyPI `ag-ui-protocol` read what is served here,
-//! and what npm `@ag-ui/encoder` and PyPI `ag-ui-protocol` serve is read here, all 1.0.0.
+//! HTTP with the reference implementations: npm `@ag-ui/client` and PyPI `ag-ui-protocol` read events that
+//! this crate serves, and this crate reads events of npm `@ag-ui/encoder` and PyPI `ag-ui-protocol`, all
+//! 1.0.0.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -9,9 +10,12 @@ use std::sync::Arc;
 
 use ag_ui_stream::client::{ClientError, HttpAgent, reqwest};
 use ag_ui_stream::codec::Format;
+use ag_ui_stream::event::Interrupt;
 use ag_ui_stream::input::{Outgoing, ProtocolVersion};
 use ag_ui_stream::message::{Message, UserMessage};
+use ag_ui_stream::producer::{self, Finish};
 use ag_ui_stream::record::RecordStreamExt;
+use ag_ui_stream::server::{RunRequest, RunResponse};
 use ag_ui_stream::{Agent, AgentExt, EncodeStreamExt, Event, EventStreamExt, Item, Rule, RunAgentInput};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -211,7 +215,7 @@ async fn t4_python_accepts_the_input_that_is_sent_here() {
     }
 }
 
-/// What a server from before AG-UI 1.0 says: thoughts have no ids, and there is no `protocolVersion`.
+/// The events of a server from before AG-UI 1.0: thinking has no ids, and there is no `protocolVersion`.
 fn old_events() -> Vec<Value> {
     let mut events = events();
     events.retain(|event| !event["type"].as_str().unwrap().starts_with("REASONING"));
@@ -250,7 +254,7 @@ async fn r11_b1_an_old_python_server_is_sent_what_it_accepts_and_understood() {
         let sent = Outgoing::new().max_protocol_version(ProtocolVersion::LAST_WITHOUT_PARTS);
         let sent = sent.prepare(asked.clone()).unwrap().0;
         let read = reqwest::get(&url).await.unwrap().bytes().await.unwrap();
-        // It writes what is absent as null.
+        // It writes absent fields as null.
         let read = without_nulls(serde_json::from_slice(&read).unwrap());
         assert_eq!(read, without_nulls(json!(sent)));
 
@@ -289,6 +293,77 @@ async fn what_is_served_here_python_reads() {
         let read = tokio::task::spawn_blocking(move || python.ask("client.py", &question)).await.unwrap();
         assert_eq!(read, json!(events()), "{size}");
     }
+}
+
+/// An agent that does something of everything, and ends as its input asks.
+fn produces() -> Arc<dyn Agent> {
+    Arc::new(producer::agent(async |run| {
+        let step = run.step("plan").await?;
+        let mut thought = step.open_reasoning().await?;
+        thought.push("Zwölf Äpfel 🍎…").await?;
+        thought.encrypted_value("c2lnbmVk").await?;
+        thought.end().await?;
+        step.end().await?;
+        run.state(&json!({"basket": [], "a long name that no patch repeats": true})).await?;
+        let mut call = run.open_tool_call("pick").await?;
+        for piece in ["{\"of\":\"🍎\",", "\"count\":12}"] {
+            call.push(piece).await?;
+        }
+        call.result("two\nlines\r\nand a third").await?;
+        run.state(&json!({"basket": ["🍎"], "a long name that no patch repeats": true})).await?;
+        let helper = run.subagent("helper").await?;
+        helper.text("Weighed.").await?;
+        let weigh = helper.step("weigh").await?;
+        weigh.custom("grams", &1200).await?;
+        weigh.end().await?;
+        helper.end_with(json!({"grams": 1200})).await?;
+        let _left_open = run.open_text().await?;
+        Ok(match run.input().messages.len() {
+            1 => Finish::new().with_result(json!({"done": true})),
+            _ => Finish::interrupt(Interrupt::new("sure", "confirmation")),
+        })
+    }))
+}
+
+async fn serve_produced() -> String {
+    async fn answer(State(agent): State<Arc<dyn Agent>>, request: RunRequest) -> RunResponse {
+        request.run(&*agent).await
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/agent", listener.local_addr().unwrap());
+    let router = Router::new().route("/agent", post(answer)).with_state(produces());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_produced_here_the_reference_reads() {
+    let Some(node) = node() else { return };
+    let url = serve_produced().await;
+    let again = vec![asked()[0].clone(), UserMessage::new("u2", "And again").into()];
+    for (messages, outcome) in [(asked(), "success"), (again, "interrupt")] {
+        let input = RunAgentInput::new("t", "r", messages.clone());
+        let updates: Vec<_> = produces().updates(input).await.unwrap().try_collect().await.unwrap();
+        let snapshot = updates.last().unwrap().snapshot();
+        assert_eq!(snapshot.run().unwrap().outcome.as_str(), outcome);
+        let held: Vec<&Message> = snapshot.messages().iter().collect();
+        let expected = json!({"messages": held, "state": snapshot.state(), "error": null});
+        let question = json!({"url": url, "messages": messages});
+        let node = node.clone();
+        let held = tokio::task::spawn_blocking(move || node.ask("client.mjs", &question)).await.unwrap();
+        assert_eq!(held, expected, "{outcome}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_produced_here_python_reads() {
+    let Some(python) = python() else { return };
+    let url = serve_produced().await;
+    let input = RunAgentInput::new("t", "r", asked());
+    let events: Vec<Event> = produces().events(input.clone()).await.unwrap().try_collect().await.unwrap();
+    let question = json!({"url": url, "input": input});
+    let read = tokio::task::spawn_blocking(move || python.ask("client.py", &question)).await.unwrap();
+    assert_eq!(read, json!(events));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The `inspect` example from outside: what it reads, what it prints, how it exits.
+//! The `inspect` example, run as a program: its input, output and exit code.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
@@ -273,7 +273,7 @@ fn the_exit_code_says_how_it_went_and_the_worst_counts() {
         assert_eq!((ran.code, ran.json().len()), (code, arguments.len() - 1));
     }
 
-    // What is cut off after the end of a run does not take back how it went.
+    // A cut after the end of a run does not take back its outcome.
     let report = &inspect(&["--json", &after]).json()[0];
     assert_eq!((&report["outcome"], &report["runs"][0]["outcome"]), (&json!("truncated"), &json!("success")));
     let report = &inspect(&["--json", &absent]).json()[0];
@@ -286,7 +286,7 @@ fn events_and_messages_come_as_json_lines() {
     let types: Vec<String> = ran.json().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
     assert_eq!(types.len(), 9);
     assert_eq!(types[4], "TOOL_CALL_START");
-    // What is delivered is delivered again.
+    // Its output gives the same output.
     assert_eq!(inspect_with(&ran.out, &["--events", "-"]).out, ran.out);
 
     let ran = inspect_with(lines(&[started(), start("m"), content("m", "half")]), &["--messages", "-"]);
@@ -336,7 +336,7 @@ fn history_comes_from_a_file_or_with_the_recording() {
 
 /// What the corpus demands of each fixture, by its file.
 fn demanded(path: &str) -> String {
-    /// The rest is no business of this test, and some of it no `Value` can hold.
+    /// The rest does not matter to this test, and some of it does not fit a `Value`.
     #[derive(serde::Deserialize)]
     struct Fixture {
         name: String,
@@ -429,7 +429,7 @@ fn a_linter_sees_what_a_reader_sees_where_nothing_is_wrong() {
     for (mut linted, read) in run(&["--json", "--lint"]).into_iter().zip(run(&["--json"])) {
         let violations = linted["violations"].as_array().unwrap();
         if read["outcome"] == "failed" {
-            // The first fault is the same; what comes after it only a linter looks at.
+            // The first fault is the same; only a linter looks further.
             assert_eq!(linted["error"], read["error"]);
             assert_eq!(violations[0], read["error"]);
             continue;
@@ -534,7 +534,7 @@ fn each_lint_finds_what_it_is_named_after() {
     let outcome = json!({"type": "interrupt", "interrupts": [interrupt, interrupt]});
     assert_eq!(with("outcome", outcome), ["duplicate-interrupt-id"]);
 
-    // What is like one, and legal.
+    // Similar streams that are not suspect.
     let clean = [
         started(),
         start("m"),
@@ -616,7 +616,7 @@ fn a_violation_is_shown_with_its_place_and_its_rule() {
     }
 }
 
-/// What a terminal would act upon.
+/// Characters that a terminal would act upon.
 const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2067}\u{200f}\u{61c}\u{2028}\u{2029}\u{8}";
 
 #[test]
@@ -655,7 +655,7 @@ fn what_a_stream_sends_is_shown_and_not_obeyed() {
         };
         assert!((ran.out + &ran.err).contains(shown), "{mode:?}");
     }
-    // Whoever reads the JSON has what was sent.
+    // A reader of the JSON has the text that was sent.
     let delivered = inspect_with(lines(&events), &["--events", "-"]).json();
     assert_eq!((&delivered[3]["delta"], &delivered[0]["runId"]), (&json!(evil), &json!(evil)));
 }
@@ -675,7 +675,7 @@ fn assert_harmless(ran: &Ran) {
 }
 
 #[test]
-fn what_is_wrong_with_a_hostile_stream_is_shown_and_not_obeyed() {
+fn the_faults_of_a_hostile_stream_are_shown_escaped() {
     let evil = EVIL;
     let quoted = json!(evil).to_string();
     let key = format!("{evil}{}", "k".repeat(200_000));
@@ -818,7 +818,7 @@ fn a_run_that_failed_while_it_was_recorded_is_truncated_by_that() {
     assert_eq!((ran.code, &ran.json()[0]["runs"][0]["outcome"]), (2, &json!("success")));
 }
 
-/// Runs the tool, and gives what it prints as it prints it; fails where nothing comes for long.
+/// Runs the tool, and gives its output as it comes; fails if nothing comes for long.
 struct Live {
     child: std::process::Child,
     printed: std::sync::mpsc::Receiver<Vec<u8>>,
@@ -1047,7 +1047,7 @@ mod live {
     }
 
     #[test]
-    fn what_is_no_agent_cannot_be_run() {
+    fn an_address_without_an_agent_cannot_be_run() {
         let says = |text: &'static str| server(move |socket| socket.write_all(text.as_bytes()).unwrap());
         let (html, _asked) = says("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\n\r\nhi");
         let (missing, _asked) = says("HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nnope\n");

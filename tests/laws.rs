@@ -1,4 +1,4 @@
-//! Laws of assembly, on random legal streams of every kind of event, with ids that meet each other.
+//! Laws of assembly, on random legal streams of all events, with few ids, so that they collide.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -192,7 +192,7 @@ proptest! {
     #![proptest_config(seeded(400))]
 
     #[test]
-    fn assembly_agrees_with_the_model_behind_every_event(tape in tapes()) {
+    fn assembly_agrees_with_the_model_after_every_event(tape in tapes()) {
         let (events, _) = stream(&tape);
         let mut model = Model::default();
         let mut pipeline = Pipeline::new();
@@ -216,7 +216,7 @@ proptest! {
 
     #[test]
     fn what_streams_has_the_status_of_it(tape in tapes()) {
-        // By the events alone: what is open under an id says what its message and call are.
+        // From the events alone: the open item of an id determines its message and call.
         let (events, _) = stream(&tape);
         let updates = assemble_with(builder(), &events).updates;
         for update in updates.iter().filter(|update| update.event().is_some()) {
@@ -277,7 +277,7 @@ proptest! {
         order in proptest::collection::vec(any::<bool>(), 0..200),
     ) {
         // Each owner's messages in their order. Between owners the order is that of arrival, and a
-        // result for a call that nobody holds goes to the end of all, so there are none here.
+        // result for an unknown call goes to the very end, so there are none here.
         let [left, right] = [("s", left), ("t", right)].map(|(owner, items)| subagent(owner, &items));
         let alone = |events: &[Value]| messages(&assemble_run(events.iter().cloned()).snapshot);
         let mut mixed = Vec::new();
@@ -324,7 +324,7 @@ proptest! {
                 chunked.push(if at == 0 { of("CHUNK", with(delta, opening.clone())) } else { of("CHUNK", delta) });
             }
             explicit.push(of("END", json!({})));
-            // Whose lane it is, what comes next in it closes the chunks.
+            // In any lane, the next event closes the chunks.
             chunked.push(tagged(custom()));
             explicit.push(tagged(custom()));
         }

@@ -26,7 +26,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("what is sent, and bytes", &["codec", "outgoing"]),
     ("combinators over streams", &["combinator"]),
     ("agents", &["agent"]),
-    ("conversations, recordings, and clients of the network", &["client", "conversation", "record"]),
+    ("runs that are made here", &["producer"]),
+    ("layers around agents", &["layer"]),
+    ("conversations, recordings, clients and servers", &["client", "conversation", "record", "server"]),
     ("what the errors of all of these say about a run", &["source_error"]),
 ];
 

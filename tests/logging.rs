@@ -1,4 +1,4 @@
-//! What is logged, when, and how often.
+//! The log through `tracing`: warnings and rejections, when and how often they are logged.
 
 #![cfg(all(feature = "tracing", feature = "stream"))]
 #![allow(missing_docs, reason = "a test")]
@@ -15,7 +15,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps what is logged, a line each.
+/// Keeps the log, a line for each entry.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -82,7 +82,7 @@ fn a_pipeline_logs_a_warning_when_it_gives_it() {
 }
 
 #[test]
-fn a_stream_that_gives_no_warnings_logs_them_all_the_same() {
+fn a_stream_without_warnings_as_items_logs_them() {
     let lines = logged(|_| {
         let given = block_on(stream::iter([UNKNOWN]).events().collect::<Vec<_>>());
         assert_eq!(given.len(), 1, "only that it is truncated");

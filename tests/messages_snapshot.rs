@@ -34,7 +34,7 @@ fn a2_held_messages_are_replaced_in_place_and_new_ones_appended_in_order() {
 }
 
 #[test]
-fn a2_what_is_not_restated_is_dropped() {
+fn a2_messages_that_a_snapshot_leaves_out_are_dropped() {
     let held = [user("a", "1"), tool("t", "c", "2"), caller("m", &[("c", "{}")]), user("b", "3")];
     let assembled = on_top_of(&held, &[user("b", "3")]);
     assert_eq!(assembled.messages(), [user("b", "3")]);
@@ -81,7 +81,7 @@ fn a12_a_copy_replaces_the_message_of_its_own_kind() {
     let held = [reasoned("m", "hm"), assistant("m", "yes")];
     let assembled = on_top_of(&held, &[assistant("m", "no")]);
     assert_eq!(assembled.messages(), [reasoned("m", "hm"), assistant("m", "no")]);
-    // And both go on as what they are.
+    // And both continue with their kind.
     let mut events = in_run([messages_snapshot(json!([assistant("m", "no")]))]);
     events.extend(in_run(text("m", "!").into_iter().chain(reasoning("m", "?"))));
     let assembled = assemble_with(builder().history(typed(&held)), &events);
@@ -89,7 +89,7 @@ fn a12_a_copy_replaces_the_message_of_its_own_kind() {
 }
 
 #[test]
-fn a12_reasoning_behind_a_result_of_its_id_goes_on_after_a_snapshot() {
+fn a12_reasoning_after_a_result_of_its_id_continues_after_a_snapshot() {
     // The result comes first since its caller does.
     let assembled = assemble_run([
         call_start("c"),
@@ -108,7 +108,7 @@ fn a12_reasoning_behind_a_result_of_its_id_goes_on_after_a_snapshot() {
 // What is open
 
 #[test]
-fn a2_what_streams_goes_on_in_the_copy() {
+fn a2_streaming_text_continues_in_the_copy() {
     let assembled = assemble_run([
         text_start("m"),
         delta("m", "a"),
@@ -130,7 +130,7 @@ fn a2_what_streams_goes_on_in_the_copy() {
 }
 
 #[test]
-fn a11_what_a_snapshot_drops_has_nowhere_to_go_and_is_still_open() {
+fn a11_text_for_a_dropped_message_is_not_assembled_and_its_item_stays_open() {
     let mut events = vec![text_start("m"), delta("m", "a"), call_start("c"), thought_start("r"), text_start("kept")];
     events.extend([messages_snapshot(json!([assistant("kept", ""), reasoned("x", "")]))]);
     events.extend([delta("m", "b"), delta("m", "b"), args("c", "1"), thought("r", "x"), delta("kept", "y")]);
@@ -148,7 +148,7 @@ fn a11_what_a_snapshot_drops_has_nowhere_to_go_and_is_still_open() {
 }
 
 #[test]
-fn a11_a_message_that_is_dropped_is_told_of_once_whatever_streams_into_it() {
+fn a11_a_dropped_message_gives_one_warning_whatever_streams_into_it() {
     let parent = |id: &str| with(call_start(id), json!({"parentMessageId": "m"}));
     let events = [text_start("m"), parent("c"), parent("d"), thought_start("r"), messages_snapshot(json!([]))];
     let assembled = assemble_open(events);
@@ -158,7 +158,7 @@ fn a11_a_message_that_is_dropped_is_told_of_once_whatever_streams_into_it() {
 }
 
 #[test]
-fn a2_a_snapshot_of_what_is_held_changes_nothing() {
+fn a2_a_snapshot_of_the_held_messages_changes_nothing() {
     let mut events: Vec<Value> = text("m", "x").into();
     events.extend([call_start("c"), args("c", "{}"), call_end("c"), result("r", "c", json!("1"))]);
     events.extend(reasoning("t", "hm"));
@@ -173,13 +173,13 @@ fn a2_a_snapshot_of_what_is_held_changes_nothing() {
 }
 
 #[test]
-fn a2_places_are_kept_whatever_goes_and_comes() {
+fn a2_messages_keep_their_places_when_others_come_and_go() {
     let mut events: Vec<Value> = text("a", "1").into();
     events.extend(reasoning("t", "hm"));
     events.extend(text("b", "2"));
     events.push(activity("v", json!({})));
     events.extend(text("c", "3"));
-    // Dropped in the middle, changed, and new at the end; what was last before it was dropped, too.
+    // Dropped in the middle, changed, and new at the end; also after the last was dropped.
     events.push(messages_snapshot(json!([assistant("new", "4"), assistant("b", "two")])));
     events.extend(text("d", "5"));
     events.push(messages_snapshot(json!([assistant("a", "6"), assistant("b", "two"), assistant("new", "4")])));
@@ -192,7 +192,7 @@ fn a2_places_are_kept_whatever_goes_and_comes() {
 }
 
 #[test]
-fn a11_what_was_dropped_finds_its_place_in_a_later_snapshot() {
+fn a11_a_dropped_message_goes_on_when_a_later_snapshot_brings_it() {
     let assembled = assemble_run([
         text_start("m"),
         call_start("c"),
@@ -221,7 +221,7 @@ fn a11_a_message_that_comes_back_as_an_activity_is_gone_for_its_text() {
 }
 
 #[test]
-fn a8_the_status_says_what_streams_behind_a_snapshot() {
+fn a8_the_status_says_what_streams_after_a_snapshot() {
     let mut events = vec![run_started(), text_start("old"), call_start("k"), run_error()];
     events.extend([run_started(), text_start("m"), call_start("c")]);
     let copies = [assistant("old", ""), caller("k", &[("k", "")]), assistant("m", ""), caller("c", &[("c", "")])];
@@ -233,7 +233,7 @@ fn a8_the_status_says_what_streams_behind_a_snapshot() {
 }
 
 #[test]
-fn s9_results_go_behind_their_caller_after_a_snapshot() {
+fn s9_results_go_after_their_caller_after_a_snapshot() {
     let assembled = assemble_run([
         call_start("c"),
         call_end("c"),
@@ -245,7 +245,7 @@ fn s9_results_go_behind_their_caller_after_a_snapshot() {
 }
 
 #[test]
-fn s9_where_results_went_before_a_snapshot_is_of_no_account_behind_it() {
+fn s9_a_snapshot_resets_where_results_go() {
     // The place of the first caller is that of the second one afterwards.
     let mut events = text("x", "x").to_vec();
     events.extend([call_start("c"), call_end("c"), result("r1", "c", json!("1"))]);
@@ -255,7 +255,7 @@ fn s9_where_results_went_before_a_snapshot_is_of_no_account_behind_it() {
 }
 
 #[test]
-fn e3_what_enforcement_removed_is_not_restated() {
+fn e3_removed_messages_are_not_restated() {
     let odd = json!({"role": "later", "id": "x"});
     let assembled = on_top_of(&[user("a", "1"), user("x", "2")], &[user("a", "1"), odd]);
     assert_eq!(assembled.messages(), [user("a", "1")]);
@@ -269,7 +269,7 @@ fn echo(messages: &[Value]) -> Value {
 }
 
 #[test]
-fn r12_the_echo_adds_what_is_not_held() {
+fn r12_the_echo_adds_messages_that_are_not_held() {
     let held = [user("a", "1")];
     let events = [echo(&[user("a", "other"), user("b", "2"), assistant("c", "3"), user("b", "again")]), run_finished()];
     let assembled = assemble_with(builder().history(typed(&held)), &events);
@@ -279,7 +279,7 @@ fn r12_the_echo_adds_what_is_not_held() {
 }
 
 #[test]
-fn r12_an_echo_of_what_is_held_changes_no_message() {
+fn r12_an_echo_of_held_messages_changes_none() {
     let events = [echo(&[user("a", "1")]), run_finished(), echo(&[user("a", "1")]), run_finished()];
     let assembled = assemble(&events);
     assert!(!assembled.at(2).changed_messages());

@@ -1,5 +1,5 @@
-//! The input of a run against the reference: npm `@ag-ui/client` 1.0.0 posts the same body to a peer of
-//! every version.
+//! The input of a run compared with the reference: npm `@ag-ui/client` 1.0.0 posts the same body to a peer
+//! of every version.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -19,7 +19,7 @@ use support::interop::{files, fixture_inputs, node};
 /// Those that take text alone.
 const OLDEST: [&str; 2] = ["0.0.1", "0.0.39"];
 
-/// Each side of every border, and far from them; `None` for a peer of today.
+/// Versions on each side of every boundary, and far from them; `None` for a peer of 1.0.
 const PEERS: [Option<&str>; 12] = [
     Some("0.0.1"),
     Some("0.0.39"),
@@ -114,8 +114,8 @@ fn t4_r11_what_is_sent_is_what_the_reference_sends_whatever_the_peer() {
         }
     }
     assert!(equal > 300 && refused > 50, "{equal} {refused}");
-    // Malformed (T4): the reference takes absent messages for none, and what it does for the oldest peers
-    // repairs what is no message, no part or no content.
+    // Malformed (T4): the reference reads absent messages as an empty list, and its conversion for the oldest
+    // peers repairs invalid messages, parts and content.
     let repaired = ["content-missing.json", "content-part-not-an-object.json", "messages-item-not-a-message.json"];
     for peer in OLDEST.map(Some) {
         assert!(repaired.iter().all(|name| here.remove(&(*name, peer))), "{here:?}");

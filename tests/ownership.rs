@@ -44,7 +44,7 @@ fn call_of(parent: &str, call: &str) -> Value {
     with(call_start(call), json!({"parentMessageId": parent}))
 }
 
-/// The owner that is recorded for a message, told by what a foreign tag is answered.
+/// The recorded owner of a message, found by the error for a foreign tag.
 #[track_caller]
 fn owner_of_message(events: impl IntoIterator<Item = Value>) -> String {
     owner(events, encrypted_value("message", "m"))
@@ -154,7 +154,7 @@ fn o2_both_owners_are_told_in_words() {
 
 #[test]
 fn o2_owners_are_told_apart_in_interleaved_items() {
-    // The item of the event before is no guide to the owner of this one.
+    // The item of the previous event does not decide the owner of this one.
     let mut events = Vec::new();
     for kind in cases(KINDS) {
         for (id, owner) in [("x", A), ("y", B), ("z", PARENT)] {
@@ -287,17 +287,17 @@ fn o4_an_untagged_call_inherits_the_owner_of_its_message() {
             owner.sends(call_end("c")),
         ]);
     }
-    // An unknown message, or none, leaves it to the parent; a tag says otherwise.
+    // With an unknown message, or none, it belongs to the parent, unless it has a tag.
     assert_eq!(owner_of_call([call_of("m", "c")]), PARENT.name);
     assert_eq!(owner_of_call([by("a", call_of("m", "c"))]), A.name);
     assert_eq!(owner_of_call([by("a", text_start("n")), call_start("c")]), PARENT.name);
-    // A reasoning message or an activity of that id is no message.
+    // A reasoning message or an activity of that id does not count.
     assert_eq!(owner_of_call([by("a", thought_start("m")), call_of("m", "c")]), PARENT.name);
     assert_eq!(owner_of_call([by("a", activity_snapshot("m")), call_of("m", "c")]), PARENT.name);
 }
 
 #[test]
-fn o4_a_message_that_a_call_makes_is_whose_the_call_is() {
+fn o4_a_message_that_a_call_makes_has_the_owner_of_the_call() {
     let message = (subject(SubjectKind::TextMessage, "m"), known(1, A.tag));
     let first = by("a", call_of("m", "b"));
     let expected = foreign_call(2, A, B, History::NeverOpened, message.clone());
@@ -323,7 +323,7 @@ fn o4_a_message_that_a_call_makes_is_whose_the_call_is() {
         let events = [by("a", call_of("m", "c")), call_end("c"), by("b", text_start("m")), text_end("m")];
         accepts_in_run(other.into_iter().chain(events));
     }
-    // A span is no message.
+    // A span does not count as a message.
     let span = [by("b", reasoning_start("m")), by("a", call_of("m", "c")), by("b", text_start("m"))];
     assert_eq!(violation_in_run(span).rule, Rule::O2);
 }
@@ -385,7 +385,7 @@ fn o4_an_untagged_reopening_under_the_message_of_another_is_rejected() {
 }
 
 #[test]
-fn o4_comes_before_o2_and_behind_s2() {
+fn o4_comes_before_o2_and_after_s2() {
     // The message's owner is checked first, as the tag is the call's claim to it.
     let closed_call = [by("a", call_start("c")), call_end("c"), by("a", text_start("m"))];
     let error = violation_in_run(closed_call.iter().cloned().chain([by("b", call_of("m", "c"))]));
@@ -445,7 +445,7 @@ fn o5_a_subagent_that_is_not_active_does_not_end() {
     for end in cases([subagent_finished("a"), subagent_error("a")]) {
         let never = subagent(2, wire(&end), expected, "an unknown one", History::NeverOpened);
         assert_eq!(violation_in_run([subagent_started("b"), end.clone()]), never);
-        // Attribution is no announcement.
+        // Attribution is not an announcement.
         assert_eq!(violation_in_run([by("a", custom()), end.clone()]), never);
         for first in cases([subagent_finished("a"), subagent_error("a")]) {
             let twice = subagent(3, wire(&end), expected, "one that is not", closed(2, None));
@@ -471,7 +471,7 @@ fn o5_the_parent_of_a_subagent_was_announced() {
         assert_eq!(violation_in_run([before, child(parent)]), expected);
     }
     accepts_in_run([subagent_started("p"), child("p"), subagent_finished("p"), subagent_finished("a")]);
-    // It may have ended: what was announced was announced.
+    // It stays announced after it has ended.
     accepts_in_run([subagent_started("p"), subagent_error("p"), child("p"), subagent_finished("a")]);
     accepts_in_run([subagent_started(""), child(""), subagent_finished("a"), subagent_finished("")]);
 }
@@ -574,14 +574,14 @@ fn o6_an_activity_delta_for_the_activity_of_another_is_rejected() {
     for owner in OWNERS {
         accepts_in_run([owner.sends(activity_snapshot("v")), owner.sends(activity_delta("v")), activity_delta("v")]);
     }
-    // Without a target there is no owner to disagree with.
+    // Without a target there is no owner to differ from.
     accepts_in_run([by("a", activity_delta("v")), by("b", activity_delta("v"))]);
     // A delta claims nothing.
     accepts_in_run([by("a", activity_delta("v")), by("b", activity_snapshot("v")), by("b", activity_delta("v"))]);
 }
 
 #[test]
-fn a5_a_snapshot_takes_an_activity_over_unless_it_says_not_to() {
+fn a5_a_snapshot_takes_over_an_activity_unless_replace_is_false() {
     let kept = |who: Who, replace: Value| with(who.sends(activity_snapshot("v")), json!({"replace": replace}));
     assert_eq!(owner_of_activity([by("a", activity_snapshot("v")), by("b", activity_snapshot("v"))]), B.name);
     assert_eq!(owner_of_activity([by("a", activity_snapshot("v")), activity_snapshot("v")]), PARENT.name);
@@ -613,7 +613,7 @@ fn a5_a_snapshot_that_leaves_another_message_alone_makes_no_activity_to_own() {
 }
 
 #[test]
-fn o6_an_owner_is_judged_by_what_the_run_said_and_a_value_goes_to_what_is_held() {
+fn o6_the_run_decides_the_owner_and_the_held_messages_the_target() {
     // The text is an activity by then; its owner counts all the same (O3), and the value finds the
     // reasoning message of its id, which is held (A7).
     let events = |tag| {
@@ -742,7 +742,7 @@ fn o7_the_history_of_a_run_fills_in_only_what_is_unclaimed() {
 }
 
 #[test]
-fn o7_what_history_knows_is_continued_by_its_owner() {
+fn o7_a_message_of_the_history_is_continued_by_its_owner() {
     let messages = json!([
         {"id": "m", "role": "assistant", "subagentRunId": "a", "toolCalls": [
             {"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]},

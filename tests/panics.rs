@@ -1,5 +1,5 @@
-//! A source, a machine, a reader or a writer that panicked is never called again, and nobody takes that
-//! for an end in good order.
+//! A source, a machine, a reader or a writer that panicked is never called again, and its stream is not a
+//! success.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -293,7 +293,7 @@ mod record {
     }
 
     #[tokio::test]
-    async fn an_event_whose_wait_could_not_be_told_is_not_lost() {
+    async fn an_event_whose_wait_panicked_is_not_lost() {
         let source = futures::stream::iter([Ok::<_, support::Broken>("data: 1\n\ndata: 2\n\n")]);
         let timing = Timing::custom(|_, _| panic!("no idea"));
         let mut stream = task::spawn(Box::pin(source.replay(timing)));

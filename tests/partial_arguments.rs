@@ -1,4 +1,4 @@
-//! Arguments as a value while they stream (rule A9).
+//! The arguments of a tool call as a value while they stream (rule A9).
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -15,7 +15,7 @@ fn value_of(text: &str) -> Option<Value> {
     FunctionCall::new("f", text).partial_arguments()
 }
 
-/// Whether a value can grow into another by what comes after it.
+/// Whether a value can become another as more text comes.
 fn grows_into(early: &Value, late: &Value) -> bool {
     match (early, late) {
         (Value::String(early), Value::String(late)) => late.starts_with(early.as_str()),
@@ -75,7 +75,7 @@ proptest! {
             _ => escaped(&value.to_string()),
         };
         let value: Value = serde_json::from_str(&text).unwrap();
-        // A number alone is what there is of it.
+        // A number that is the whole text is read.
         prop_assume!(!value.is_number());
         let mut before = None;
         for prefix in prefixes(&text) {
@@ -124,14 +124,14 @@ proptest! {
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
             prop_assert_eq!(value_of(&text), Some(value));
         } else {
-            // Never a panic, and nothing beyond what a closing makes of it.
+            // Never a panic, and the same value as with the open parts closed.
             let _ = value_of(&text);
         }
     }
 }
 
 #[test]
-fn a9_arguments_have_a_value_behind_every_delta() {
+fn a9_arguments_have_a_value_after_every_delta() {
     let deltas = ["", "{\"ci", "ty\":", " \"Par", "is\", \"n", "\": 1", "2, \"ok\": t", "rue}"];
     let values = [
         None,

@@ -1,4 +1,4 @@
-//! The pipeline reads common events in place; its stages, one by one, do not. Both say the same.
+//! The pipeline, with its fast paths, gives the same as its stages one by one.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -14,7 +14,7 @@ use serde_json::json;
 use support::stages::{one_by_one, whole, without_assembly};
 
 #[test]
-fn r8_a_run_that_lost_an_event_is_never_a_success_whatever_is_pushed_behind() {
+fn r8_a_run_that_lost_an_event_is_never_a_success_whatever_is_pushed_later() {
     let long = format!(r#"{{"type":"CUSTOM","name":"{}","value":0}}"#, "x".repeat(200));
     for fault in cases([
         "{",

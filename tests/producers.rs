@@ -1,5 +1,5 @@
-//! What public agent frameworks really send: every capture under `tests/data/producers` completes
-//! without a violation, but for those that its README names.
+//! Captures of public agent frameworks: every one under `tests/data/producers` completes without a
+//! violation, except those that its README names.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use ag_ui_stream::codec::SseDecoder;
 use ag_ui_stream::machine::{Machine, Pipeline, Push};
 use ag_ui_stream::{Error, Event, Rule, Warning};
 
-/// What a pipeline made of a capture.
+/// The result of a pipeline for a capture.
 #[derive(Debug, PartialEq)]
 struct Run {
     events: Vec<Event>,
@@ -72,7 +72,7 @@ fn broken(name: &str) -> Option<Rule> {
     }
 }
 
-/// What a producer sends that no version of the protocol has (rule E2), by JSON path.
+/// Properties that a producer sends and no version of the protocol has (rule E2), by JSON path.
 fn removed(name: &str) -> &'static [&'static str] {
     match name {
         "copilotkit-TEXT" => &["/finishReason"],

@@ -1,5 +1,5 @@
-//! Events and inputs against the models of PyPI `ag-ui-protocol` 1.0.0: what its encoder writes is read here,
-//! what is written here its models accept, for all event types.
+//! Events and inputs with PyPI `ag-ui-protocol` 1.0.0: this crate reads the events of its encoder, and its
+//! models accept those of this crate, for all event types.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]

@@ -1,6 +1,6 @@
-//! Law: however an event is read, straight from its text, by way of a tree, or from a value, it is the
-//! same event with the same warnings, or the same error (rule P4). On all events of the fixtures, the
-//! corpus and the cases, and on mutations of them.
+//! An event is the same, with the same warnings or error, however it is read: straight from its text, by
+//! way of a tree, or from a value (rule P4). Tested on all events of the fixtures, the corpus and the
+//! cases, and on mutations of them.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -191,7 +191,7 @@ fn for_the_tree(text: &str) -> Option<String> {
 fn agree(text: &str) -> Read {
     let read = Event::from_json(text);
     if let Some(tree) = for_the_tree(text) {
-        // What is wrong with the text itself is told with its place, which has moved.
+        // An error about the text itself has an offset, which has moved.
         match (&read, Event::from_json(&tree)) {
             (Err(Error::Malformed(one)), Err(Error::Malformed(other))) if one.rule == Rule::E9 => {
                 assert_eq!(other.rule, Rule::E9, "{text}");
@@ -334,7 +334,7 @@ proptest! {
         }
         let text = event.to_text(space);
         let read = agree(&text);
-        // Read without a warning, it is what it was written as.
+        // Read without a warning, it equals the value that was written.
         if let Ok((Some(event), warnings)) = &read {
             if warnings.is_empty() {
                 let again = serde_json::to_string(event).unwrap();
@@ -377,7 +377,7 @@ fn p4_a_typed_event_is_judged_as_its_json_is() {
         events.push(event.into());
         let mut event = content();
         event.base.metadata = Some(metadata(value.clone()));
-        // Nesting goes before what is wrong elsewhere.
+        // Too deep nesting goes before other faults.
         event.base.timestamp = Some(i64::MAX);
         events.push(event.into());
         events.push(CustomEvent::new("c", value.clone()).into());

@@ -57,7 +57,7 @@ fn a4_reasoning_for_an_activity_is_dropped_with_one_warning() {
 }
 
 #[test]
-fn a12_a_thought_under_the_id_of_a_text_is_a_message_of_its_own() {
+fn a12_reasoning_under_the_id_of_a_text_is_a_message_of_its_own() {
     for held in cases([assistant("m", "a"), user("m", "a"), tool("m", "c", "a"), caller("m", &[("c", "")])]) {
         let mut events = in_run(reasoning("m", "hm"));
         events.extend(in_run(reasoning("m", "!")));
@@ -105,7 +105,7 @@ fn a7_an_encrypted_value_is_kept_with_its_call_while_it_streams() {
 }
 
 #[test]
-fn a7_a_value_for_what_is_not_held_is_dropped_with_a_warning() {
+fn a7_a_value_for_an_unknown_target_is_dropped_with_a_warning() {
     for (subtype, entity) in cases([("message", "none"), ("message", "act"), ("tool-call", "none"), ("tool-call", "m")])
     {
         let mut events = vec![activity("act", json!({}))];
@@ -119,7 +119,7 @@ fn a7_a_value_for_what_is_not_held_is_dropped_with_a_warning() {
 }
 
 #[test]
-fn o6_a_value_for_an_id_of_both_kinds_is_the_text_s() {
+fn o6_a_value_for_an_id_of_both_kinds_belongs_to_the_text() {
     for history in cases([[reasoned("m", "hm"), assistant("m", "a")], [assistant("m", "a"), reasoned("m", "hm")]]) {
         let events = in_run([encrypted_value("message", "m")]);
         let assembled = assemble_with(builder().history(typed(&history)), &events);

@@ -1,4 +1,4 @@
-//! Recorded and replayed: what comes out is what went in, when it came.
+//! Recording and replaying: a replay gives the recorded events at the recorded times.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
@@ -38,7 +38,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What comes after these waits.
+/// A recording whose events come after these waits.
 fn slow<T>(items: impl IntoIterator<Item = (u64, T)>) -> impl Stream<Item = T> {
     stream::iter(items).then(|(wait, item)| async move {
         sleep(ms(wait)).await;
@@ -75,7 +75,7 @@ enum Take {
     Fail(io::ErrorKind),
 }
 
-/// A writer that follows a script for each of its calls, and then does as it is told.
+/// A writer that follows a script for each of its calls, and succeeds after that.
 #[derive(Clone, Debug, Default)]
 struct Writer(Arc<Mutex<Tape>>);
 
@@ -85,7 +85,7 @@ struct Tape {
     writes: Vec<Take>,
     flushes: Vec<Take>,
     closes: Vec<Take>,
-    /// What was called, in order.
+    /// The calls, in order.
     calls: String,
 }
 
@@ -170,9 +170,9 @@ async fn a_replay_gives_the_same_at_the_same_times() {
     }
 }
 
-/// Anything that a source may give, as text and as what is expected of its replay.
+/// Any item of a source, as text and as expected from the replay.
 fn any_raw() -> impl Strategy<Value = (Raw, Vec<u8>)> {
-    let same = |bytes: Vec<u8>| (Raw::Bytes(bytes.clone()), bytes);
+    let same = |bytes: Vec<u8>| (Raw::Bytes(bytes.clone().into()), bytes);
     let special = "\r\n\u{feff}\u{2028}\u{85} :{}\"\\data+ends";
     let special: Vec<char> = special.chars().collect();
     prop_oneof![
@@ -209,7 +209,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            // The longest wait is a minute unless told otherwise.
+            // The longest wait is a minute by default.
             let timing = Timing::original().max_delay(None);
             let takes: Vec<_> = takes.into_iter().flat_map(|count| [Take::Yield, Take::Bytes(count)]).collect();
             let writer = Writer::new(&takes, &[], &[Take::Yield]);
@@ -226,7 +226,7 @@ proptest! {
                 assert_eq!(at, came);
                 match (item, items.get(place)) {
                     (Ok(RawItem::Event { raw: Raw::Bytes(found), index }), Some((_, (_, text)))) => {
-                        assert_eq!((found, *index), (text, place as u64));
+                        assert_eq!((&found[..], *index), (&text[..], place as u64));
                     }
                     (Err(Error::Source(error)), None) => {
                         let error = error.downcast_ref::<RecordedError>().unwrap();
@@ -240,7 +240,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn what_goes_by_keeps_its_type() {
+async fn recorded_items_keep_their_type() {
     let text = STARTED.to_owned();
     let value: Value = serde_json::from_str(&text).unwrap();
     let typed = Event::from_value(&value).unwrap().0.unwrap();
@@ -321,7 +321,7 @@ async fn a_source_that_fails_is_recorded_as_one() {
     assert!(raw.next().await.unwrap().is_err() && raw.is_terminated());
     assert_eq!(replayed.machine().snapshot().run().unwrap().outcome.as_str(), "truncated");
 
-    // What comes after it, in the file and in a source, is not for anybody.
+    // Nothing after it is given, neither from the file nor from a source.
     file.extend_from_slice(b"data: {}\n\n");
     assert_eq!(replay(file, Timing::immediate()).count().await, 2);
     let (source, remote) = gives([Ok(STARTED), Err(Broken), Ok(FINISHED)]);
@@ -374,7 +374,7 @@ async fn r8_a_recording_that_breaks_off_anywhere_is_no_success() {
 }
 
 #[tokio::test]
-async fn what_was_given_is_with_the_writer_and_the_writer_may_keep_it_waiting() {
+async fn an_item_is_written_before_it_is_given() {
     let writer = Writer::new(&[Take::Park, Take::Bytes(10), Take::Yield], &[Take::Park], &[Take::Yield]);
     let (source, remote) = script([Step::Give(STARTED), Step::Give(FINISHED), Step::Park, Step::Give("x")]);
     let mut record = task::spawn(source.record(writer.clone()));
@@ -398,7 +398,7 @@ async fn what_was_given_is_with_the_writer_and_the_writer_may_keep_it_waiting() 
     remote.wake();
     assert!(record.is_woken());
     assert_eq!(assert_ready!(record.poll_next()), Some("x"));
-    // Closed before its end is told.
+    // Closed before the end is given.
     assert_pending!(record.poll_next());
     assert!(remote.is_dropped() && !record.is_terminated());
     assert!(writer.text().ends_with("s end\n\n"));
@@ -468,7 +468,7 @@ async fn an_error_of_the_writer_ends_the_recording_and_not_the_run() {
         assert!(writer.text().ends_with(written), "{}", writer.text());
         assert_eq!(record.finish().await.unwrap_err().kind(), kind);
     }
-    // An interruption is none.
+    // An interruption is not an error.
     let writer = Writer::new(&[Take::Fail(io::ErrorKind::Interrupted)], &[], &[]);
     let mut record = stream::iter([STARTED]).record(writer.clone());
     assert!(record.next().await.is_some() && record.next().await.is_none());
@@ -556,13 +556,13 @@ async fn the_timing_is_what_was_chosen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_time_of_is_not_told_takes_none() {
+async fn an_event_without_a_time_is_not_waited_for() {
     let stamped = |stamp: u64| format!("data: {{\"timestamp\":{stamp}}}\n\n");
     // Some events tell, and some do not; one recording stands after another.
     let file = format!("{}{}{}{}", at(&[50]), stamped(1), stamped(900), at(&[20, 30]));
     assert_eq!(times(&file, Timing::original()).await, [50, 50, 50, 70, 80]);
     assert_eq!(times(&at(&[50, 20, 30]), Timing::original()).await, [50, 50, 60]);
-    // Where the waits are not those recorded, the end has none of its own.
+    // There is no wait before the end unless the waits are the recorded ones.
     let file = format!("{}: +5.0s failed \"x\"\n\n", at(&[50]));
     assert_eq!(times(&file, Timing::original()).await, [50, 5_000]);
     assert_eq!(times(&file, Timing::every(ms(7))).await, [7, 7]);
@@ -601,7 +601,7 @@ async fn without_recorded_times_the_timestamps_tell() {
     ] {
         assert_eq!(times(&file, Timing::original()).await, wanted, "{file}");
     }
-    // Where they are told, they are not asked.
+    // With recorded times, timestamps are ignored.
     let file: String = stamped.iter().map(|event| format!(": +0.900000s\ndata: {event}\n\n")).collect();
     assert_eq!(times(&format!("{HEADER}{file}"), Timing::original()).await, [900; 6]);
     let seconds = events(&[json!(0), json!(1e300)]).join("\n");
@@ -693,7 +693,7 @@ async fn a_run_that_cannot_start_is_recorded_as_failed() {
 }
 
 #[tokio::test]
-async fn r8a_a_recording_that_fails_is_told_behind_the_run() {
+async fn r8a_a_recording_that_fails_is_reported_after_the_run() {
     let full = || Writer::new(&[Take::Fail(io::ErrorKind::StorageFull)], &[], &[]);
     let agent = Replay::new([STARTED, FINISHED]).record(move |_: &RunAgentInput| std::future::ready(Ok(full())));
     let mut updates = agent.updates(input()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Going on behind an error, as a linter does: every stage is then where it was before the event
-//! at fault.
+//! Continuing after an error, as a linter does: every stage is then in its state from before the event at
+//! fault.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 

@@ -15,7 +15,7 @@ mod support;
 
 use support::*;
 
-/// What a pipeline with these repairs made of a stream.
+/// The result of a pipeline with these repairs for a stream.
 struct Run {
     events: Vec<Event>,
     warnings: Vec<Warning>,
@@ -54,7 +54,7 @@ impl Run {
         self.error.as_ref().and_then(Error::rule)
     }
 
-    /// Asserts that what came out is legal without any repair.
+    /// Asserts that the output is legal without any repair.
     fn assert_legal(&self) {
         let driven = drive(&mut Verifier::new(), self.events.clone());
         let rule = driven.error.as_ref().and_then(Error::rule);
@@ -89,7 +89,7 @@ fn used(tokens: u64) -> Value {
 // X1
 
 #[test]
-fn x1_a_result_behind_run_finished_belongs_to_the_run() {
+fn x1_a_result_after_run_finished_belongs_to_the_run() {
     let call = [call_start("c"), call_args("c"), call_end("c")];
     let events: Vec<_> = within(call).into_iter().chain([call_result("r", "c")]).collect();
     assert_eq!(run(Repairs::NONE, &events).rule(), Some(Rule::R4));
@@ -120,7 +120,7 @@ fn x1_of_several_run_finished_the_last_is_delivered_with_the_usage_of_all() {
 }
 
 #[test]
-fn x1_one_that_nothing_follows_is_delivered_unchanged_and_unwarned() {
+fn x1_a_run_finished_that_nothing_follows_is_delivered_unchanged_and_unwarned() {
     let end = finished_with(json!({"usage": [], "result": 1, "outcome": {"type": "cancelled"}}));
     for then in [vec![], vec![run_started(), run_finished()], vec![run_error()]] {
         let events: Vec<_> = [run_started(), end.clone()].into_iter().chain(then).collect();
@@ -133,7 +133,7 @@ fn x1_one_that_nothing_follows_is_delivered_unchanged_and_unwarned() {
 }
 
 #[test]
-fn x1_what_is_open_behind_it_leaves_the_run_truncated() {
+fn x1_an_item_open_after_run_finished_leaves_the_run_truncated() {
     for end in [run_finished(), finished_with(json!({"outcome": {"type": "success"}}))] {
         let events = [run_started(), end, text_start("m"), text_content("m")];
         for repairs in [Repairs::from(Repair::ResultAfterFinish), Repairs::ALL] {
@@ -170,7 +170,7 @@ fn x1_after_run_error_nothing_is_repaired() {
 }
 
 #[test]
-fn r8a_a_fault_behind_a_held_run_finished_does_not_take_back_its_outcome() {
+fn r8a_a_fault_after_a_held_run_finished_does_not_take_back_its_outcome() {
     for fault in [json!([]), json!({"type": "TEXT_MESSAGE_START"}), json!({"type": "TOOL_CALL_CHUNK", "delta": "x"})] {
         let events = [run_started(), run_finished(), fault];
         let (plain, repaired) = (run(Repairs::NONE, &events), run(Repairs::ALL, &events));
@@ -185,7 +185,7 @@ fn r8a_a_fault_behind_a_held_run_finished_does_not_take_back_its_outcome() {
 
 #[cfg(feature = "stream")]
 #[test]
-fn r8a_a_source_that_fails_behind_a_held_run_finished_does_not_take_back_its_outcome() {
+fn r8a_a_source_that_fails_after_a_held_run_finished_does_not_take_back_its_outcome() {
     use ag_ui_stream::EventStreamExt;
     use futures::{StreamExt, executor::block_on, stream};
 
@@ -199,7 +199,7 @@ fn r8a_a_source_that_fails_behind_a_held_run_finished_does_not_take_back_its_out
 }
 
 #[test]
-fn x1_gathers_no_usage_without_end() {
+fn x1_the_usage_kept_is_bounded() {
     let many = finished_with(json!({"usage": vec![json!({}); 40_000]}));
     let events = [run_started(), many.clone(), custom(), many, custom(), run_finished()];
     let run = run(Repair::ResultAfterFinish, &events);
@@ -276,7 +276,7 @@ fn x2_an_end_alone_is_dropped() {
 }
 
 #[test]
-fn x2_does_not_reach_what_was_never_opened_nor_another_run_nor_another_owner() {
+fn x2_does_not_apply_to_unopened_items_other_runs_or_other_owners() {
     for events in [
         within([text_content("m")]),
         within([text_end("m")]),
@@ -294,7 +294,7 @@ fn x2_does_not_reach_what_was_never_opened_nor_another_run_nor_another_owner() {
 }
 
 #[test]
-fn x2_a_start_that_comes_after_all_is_legal() {
+fn x2_a_late_start_is_legal() {
     let events =
         within([text_start("m"), text_end("m"), text_content("m"), text_start("m"), text_content("m"), text_end("m")]);
     let run = run(Repair::Reopen, &events);
@@ -377,7 +377,7 @@ fn decoded(decoder: impl Into<Decoder>, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn x4_frames_that_are_no_events_are_skipped() {
+fn x4_frames_that_are_not_events_are_skipped() {
     let ignoring = || SseDecoder::new().with_repairs(Repair::IgnoreFrames);
     for (frame, what) in [
         ("data: [DONE]\n\n", "[DONE]"),
@@ -398,7 +398,7 @@ fn x4_frames_that_are_no_events_are_skipped() {
 }
 
 #[test]
-fn x4_what_may_be_meant_is_not_skipped() {
+fn x4_frames_that_may_be_events_are_not_skipped() {
     for frame in [
         "data: ping\n\n",
         "event: error\ndata: {\"error\":{\"message\":\"quota used up\"}}\n\n",
@@ -421,7 +421,7 @@ fn x4_what_may_be_meant_is_not_skipped() {
 // X5
 
 #[test]
-fn x5_what_is_open_at_run_finished_is_closed_before_it() {
+fn x5_items_open_at_run_finished_are_closed_before_it() {
     let open = [
         by("s", step_started("a")),
         reasoning_start("m"),
@@ -452,7 +452,7 @@ fn x5_what_is_open_at_run_finished_is_closed_before_it() {
 }
 
 #[test]
-fn x5_no_subagent_is_said_to_have_succeeded() {
+fn x5_subagents_are_not_closed() {
     let events = within([subagent_started("s"), text_start("m")]);
     let run = run(Repairs::ALL, &events);
     assert_eq!((run.rule(), run.repaired()), (Some(Rule::R3), vec![("X5", 3)]));
@@ -504,7 +504,7 @@ fn through(repairs: Repairs, items: &[RawItem]) -> Driven<Item> {
 }
 
 #[test]
-fn a_stream_that_needs_no_repair_comes_out_as_it_went_in() {
+fn a_stream_that_needs_no_repair_is_unchanged() {
     let mut unchanged = 0;
     for (name, items) in streams() {
         let (plain, repaired) = (through(Repairs::NONE, &items), through(Repairs::ALL, &items));
@@ -541,7 +541,7 @@ fn the_producers_that_need_repairs_complete_with_all_of_their_messages() {
     ] {
         let path = format!("{}/tests/data/producers/{name}.sse", env!("CARGO_MANIFEST_DIR"));
         let mut decoder = SseDecoder::new();
-        decoder.push(&std::fs::read(path).unwrap()).unwrap();
+        decoder.push(std::fs::read(path).unwrap()).unwrap();
         let items: Vec<RawItem> = std::iter::from_fn(|| decoder.pop()).collect();
         let repair = *Repair::ALL.iter().find(|repair| repair.rule() == rule).unwrap();
         for repairs in [Repairs::from(repair), Repairs::ALL] {
@@ -612,7 +612,7 @@ proptest! {
             prop_assert_eq!(&repaired.snapshot, &plain.snapshot);
         }
         prop_assert!(plain.error.is_some() || repaired.repaired().is_empty());
-        // No text is made up, and none is lost but what comes behind an error.
+        // No text is invented, and none is lost except after an error.
         let text = |events: &[Event]| -> Vec<Event> {
             let is_text = |event: &&Event| matches!(event, Event::TextMessageContent(_) | Event::ToolCallArgs(_) | Event::ReasoningMessageContent(_));
             events.iter().filter(is_text).cloned().collect()

@@ -123,7 +123,7 @@ fn t4_of_interrupts_that_share_an_id_the_first_counts() {
 }
 
 #[test]
-fn t4_answers_made_elsewhere_are_held_to_the_same() {
+fn t4_answers_made_elsewhere_are_checked_by_the_same_rule() {
     let asked = [Interrupt::new("a", "approval"), until("2026-08-21T12:00:00Z")];
     let entry = |id: &str, status| ResumeEntry::new(id, status);
     let (resolved, cancelled) = (ResumeStatus::Resolved, ResumeStatus::Cancelled);
@@ -135,7 +135,7 @@ fn t4_answers_made_elsewhere_are_held_to_the_same() {
 }
 
 #[test]
-fn t4_a_run_says_what_the_next_one_has_to_answer() {
+fn t4_the_interrupts_of_a_run_are_those_that_the_next_one_has_to_answer() {
     let mut pipeline = Pipeline::new();
     let mut feed = |event: Value| {
         pipeline.push(event).unwrap();

@@ -1,4 +1,4 @@
-//! Whatever arrives: no panic, and the same verdict in every form (rule P4).
+//! Arbitrary input: no panic, and the same verdict in every form (rule P4).
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -71,7 +71,7 @@ proptest! {
         for event in &events {
             let pushed = pipeline.push(event.as_slice());
             while let Some(update) = pipeline.pop() {
-                // What is held can be read and written.
+                // The snapshot can be read and written.
                 serde_json::to_string(&update.snapshot().messages()).unwrap();
             }
             if let Err(error) = pushed {
@@ -93,7 +93,7 @@ proptest! {
         let as_value = verdicts(values.iter().map(|(_, value)| value));
         for ((at, value), verdict) in values.iter().zip(as_value) {
             let (out, error) = &as_text[*at];
-            // What is no event is quoted, in the order of its keys.
+            // An invalid event is quoted, in the order of its keys.
             let unquoted = |error: &Option<Error>| match error.clone() {
                 Some(Error::Malformed(mut error)) if error.rule == Rule::E9 => {
                     error.found.clear();

@@ -1,4 +1,4 @@
-//! The input of a run: what is sent (rule T4), and what is sent to and heard from older peers (R11).
+//! The input of a run as it is sent (rule T4), and the exchange with older peers (R11).
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -25,7 +25,7 @@ fn input(messages: Value) -> Value {
     json!({"threadId": "t", "runId": "r", "parentRunId": "p", "messages": messages})
 }
 
-/// What a peer of this version is sent, and the rules and paths of the warnings.
+/// The input sent to a peer of this version, and the rules and paths of the warnings.
 fn sent(peer: &str, messages: Value) -> (Value, Vec<(Rule, String)>) {
     let outgoing = Outgoing::new().max_protocol_version(version(peer));
     let (input, warnings) = outgoing.prepare_value(input(messages)).unwrap();
@@ -61,7 +61,7 @@ fn t4_what_is_given_is_not_replaced() {
 }
 
 #[test]
-fn t4_e2_e3_what_is_unknown_is_removed_with_a_warning() {
+fn t4_e2_e3_unknown_parts_are_removed_with_a_warning() {
     let part = json!({"type": "hologram", "value": 1});
     let message = json!({"id": "m", "role": "user", "content": [part, {"type": "text", "text": "a"}], "draft": true});
     let (sent, warnings) = sent("1.0", json!([message]));
@@ -72,7 +72,7 @@ fn t4_e2_e3_what_is_unknown_is_removed_with_a_warning() {
 }
 
 #[test]
-fn t4_e5_what_is_malformed_is_an_error_whichever_way_it_comes() {
+fn t4_e5_a_malformed_input_is_an_error_in_every_form() {
     let malformed = |error: Error| match error {
         Error::Malformed(error) => (error.rule, error.path),
         other => panic!("{other:?}"),
@@ -83,7 +83,7 @@ fn t4_e5_what_is_malformed_is_an_error_whichever_way_it_comes() {
         let error = outgoing.prepare_value(input(json!([text]))).unwrap_err();
         assert_eq!(malformed(error), (Rule::E5, "/messages/0/content/0/text".into()), "{peer}");
     }
-    // No old shape is repaired in what an application sends but `binary` parts.
+    // The only old shape repaired in the application's input is the `binary` part.
     for (key, path) in cases([("state", "/state"), ("forwardedProps", "/forwardedProps")]) {
         let mut given = input(json!([]));
         given[key] = Value::Null;
@@ -109,7 +109,9 @@ fn e10_text_and_value_are_read_alike_however_deep() {
         assert_eq!(from_text, RunAgentInput::from_value(&value), "{depth}");
         assert_eq!(matches!(from_text, Err(Error::LimitExceeded(_))), depth > 512, "{depth}");
     }
-    for (bytes, found) in cases([(&b"{\xff"[..], "no UTF-8 at byte 1"), (b"{", "no JSON: expected a key at byte 1")]) {
+    for (bytes, found) in
+        cases([(&b"{\xff"[..], "invalid UTF-8 at byte 1"), (b"{", "invalid JSON: expected a key at byte 1")])
+    {
         let Err(Error::Malformed(error)) = RunAgentInput::from_json(bytes) else { panic!("{bytes:?}") };
         assert_eq!((error.rule, &*error.expected, &*error.found), (Rule::E9, "the input of a run", found));
     }
@@ -147,7 +149,7 @@ fn ids_are_made_of_text_and_compared_with_it() {
 }
 
 #[test]
-fn t4_e5_what_is_malformed_is_an_error_beside_state_of_any_depth() {
+fn t4_e5_a_malformed_part_is_an_error_beside_state_of_any_depth() {
     let mut given = RunAgentInput::new("t", "r", [UserMessage::new("m", "Hello").into()]);
     given.state = Some(nested(700));
     let (sent, warnings) = Outgoing::new().prepare(given.clone()).unwrap();
@@ -174,7 +176,7 @@ fn t4_activity_messages_are_never_sent() {
 }
 
 #[test]
-fn b3_binary_parts_become_parts_of_today_and_only_a_loss_is_worth_a_warning() {
+fn b3_binary_parts_become_media_parts_with_a_warning_only_for_a_loss() {
     let binary = json!({"type": "binary", "mimeType": "image/png", "url": "https://example.com/cat.png"});
     for peer in cases(["1.0", "0.0.47"]) {
         let (sent, warnings) = sent(peer, json!([{"id": "m", "role": "user", "content": [binary]}]));
@@ -190,7 +192,7 @@ fn b3_binary_parts_become_parts_of_today_and_only_a_loss_is_worth_a_warning() {
 }
 
 #[test]
-fn r11_a_peer_from_before_1_0_is_not_told_a_version() {
+fn r11_a_peer_from_before_1_0_is_sent_no_version() {
     for (peer, declared) in
         [("0.0.57", false), ("0.9", false), ("0.99.99", false), ("1.0", true), ("1.0.1", true), ("2.0", true)]
     {
@@ -204,7 +206,7 @@ fn r11_a_peer_from_before_1_0_is_not_told_a_version() {
 }
 
 #[test]
-fn r11_up_to_0_0_57_messages_are_nobody_s_in_particular() {
+fn r11_up_to_0_0_57_messages_are_sent_without_owners() {
     let message = json!({"id": "m", "role": "assistant", "content": "Done.", "subagentRunId": "s"});
     let (old, warnings) = sent("0.0.57", json!([{"id": "u", "role": "user", "content": "Do it."}, message]));
     assert_eq!(old["messages"][1], json!({"id": "m", "role": "assistant", "content": "Done."}));
@@ -247,7 +249,7 @@ fn r11_versions_are_two_or_three_numbers() {
     }
 }
 
-/// What a producer of this version is heard to say.
+/// The events of a producer of this version, after the downgrade.
 fn heard<R: ag_ui_stream::RawEvent>(peer: &str, event: R) -> RawItem {
     let mut downgrade = Downgrader::new(version(peer));
     downgrade.push(event).unwrap();
@@ -266,7 +268,7 @@ fn value(item: RawItem) -> Value {
 }
 
 #[test]
-fn r11_up_to_0_0_57_nothing_is_heard_of_subagents_in_any_form() {
+fn r11_up_to_0_0_57_events_of_subagents_are_dropped_in_any_form() {
     let interrupt = json!({"id": "i", "reason": "approval"});
     let message = json!({"id": "m", "role": "assistant", "content": "a"});
     let events = [
@@ -320,7 +322,7 @@ fn r11_their_events_are_dropped_each_with_a_warning_and_keep_their_place() {
 }
 
 #[test]
-fn r11_what_is_malformed_and_what_has_no_subagents_is_left_as_it_is() {
+fn r11_malformed_events_and_those_without_subagents_pass_unchanged() {
     for text in
         cases(["{", "[]", "5", r#"{"type":5,"subagentRunId":"s"}"#, r#"{"type": "STEP_STARTED", "stepName": "one"}"#])
     {

@@ -1,4 +1,4 @@
-//! Runs as values: rules R5 to R9, R11, and what is open at any time.
+//! The runs of a snapshot: rules R5 to R9 and R11, and the open items at any time.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -27,7 +27,7 @@ fn ids(run: &Run) -> Vec<&str> {
     run.pending_tool_call_ids().iter().map(AsRef::as_ref).collect()
 }
 
-/// What is open: kind, id, owner, since when.
+/// The open items: kind, id, owner, since when.
 fn open(run: &Run) -> Vec<(SubjectKind, &str, Option<&str>, u64)> {
     run.open().map(|item| (item.kind, item.id(), item.owner.as_ref().map(AsRef::as_ref), item.since)).collect()
 }
@@ -81,7 +81,7 @@ fn r7_a_cancelled_run_neither_succeeded_nor_failed_and_waits_for_nothing() {
 }
 
 #[test]
-fn r5_a_failed_run_keeps_what_came_and_says_what_was_open() {
+fn r5_a_failed_run_keeps_its_messages_and_its_open_items() {
     let error = json!({"type": "RUN_ERROR", "message": "no", "code": "E"});
     let events = [
         run_started(),
@@ -190,7 +190,7 @@ fn r9_the_outcome_s_own_list_counts_unless_it_is_empty() {
 }
 
 #[test]
-fn r6_the_tally_of_calls_begins_anew_with_each_run() {
+fn r6_the_tally_of_calls_is_reset_by_each_run() {
     let mut events = in_run(call("c", "{}"));
     events.extend(in_run(call("d", "{}")));
     assert_eq!(ids(&last_run(&events)), ["d"]);
@@ -288,11 +288,11 @@ fn r6_an_invocation_of_the_same_id_in_a_later_run_is_another_one() {
         .collect();
     assert!(matches!(names[0][..], [("first", SubagentStatus::Finished(_))]));
     assert_eq!(names[1], [("second", &SubagentStatus::Abandoned)]);
-    // A run that announces another one has none of this id.
+    // A run that announces another subagent has none of this id.
     let mut other = events.clone();
     other.extend(in_run([subagent_started("u"), subagent_finished("u")]));
     assert_eq!(assemble(&other).snapshot.subagent("s"), None);
-    // A run that announces none has none.
+    // A run that announces no subagent has none.
     events.extend(in_run([by("s", text_start("m")), text_end("m")]));
     assert_eq!(assemble(&events).snapshot.subagent("s"), None);
 }
@@ -346,13 +346,13 @@ fn s1_items_of_one_id_are_open_per_kind() {
 }
 
 #[test]
-fn o3_what_is_reopened_without_a_tag_is_still_its_owner_s() {
+fn o3_an_untagged_reopening_keeps_the_owner() {
     let assembled = assemble_open([by("s", text_start("m")), text_end("m"), text_start("m")]);
     assert_eq!(open(assembled.snapshot.run().unwrap()), [(SubjectKind::TextMessage, "m", Some("s"), 3)]);
 }
 
 #[test]
-fn o4_a_call_without_a_tag_is_its_message_s_owner_s() {
+fn o4_a_call_without_a_tag_belongs_to_the_owner_of_its_message() {
     let call = with(call_start("c"), json!({"parentMessageId": "m"}));
     let assembled = assemble_open([by("s", text_start("m")), text_end("m"), call]);
     assert_eq!(open(assembled.snapshot.run().unwrap()), [(SubjectKind::ToolCall, "c", Some("s"), 3)]);
@@ -405,14 +405,14 @@ fn a9_calls_that_were_never_closed_are_not_given_to_the_next_run() {
     assert_eq!(serde_json::to_value(&input.messages).unwrap(), json!(expected));
     assert_eq!((input.thread_id.as_str(), input.run_id.as_str()), ("t", "next"));
     assert_eq!(failed.messages().len(), 6, "the conversation itself keeps them");
-    // What was closed before the run failed is whole.
+    // A message closed before the run failed is complete.
     let whole: Vec<Value> = call("c", "{}").into_iter().chain([run_error()]).collect();
     let events: Vec<Value> = [run_started()].into_iter().chain(whole).collect();
     assert_eq!(assemble(&events).snapshot.next_input("t", "r").messages.len(), 1);
 }
 
 #[test]
-fn a6_the_state_is_given_to_the_next_run_and_null_is_none_that_can_be() {
+fn a6_the_state_is_given_to_the_next_run_unless_it_is_null() {
     for (held, given) in [(json!({"a": 1}), Some(json!({"a": 1}))), (json!(0), Some(json!(0))), (json!(null), None)] {
         let snapshot = assemble_run([state(held)]).snapshot;
         let input = snapshot.next_input("t", "r");

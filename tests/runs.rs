@@ -1,4 +1,4 @@
-//! Verification of runs: rules R1 to R8a, R10 and R11, and R6 for everything that it resets.
+//! Verification of runs: rules R1 to R8a, R10 and R11, and the resets of R6.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -255,7 +255,7 @@ fn r4_names_what_the_late_event_is_about() {
 }
 
 #[test]
-fn r4_speaks_of_a_chunk_as_it_was_sent() {
+fn r4_names_a_chunk_as_it_was_sent() {
     let chunk = json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "f"});
     let mut expander = Expander::new();
     let items = drive(&mut expander, enforced(&[run_started(), run_finished(), chunk])).out;
@@ -347,7 +347,7 @@ fn r6_a_run_forgets_finished_subagents() {
 }
 
 #[test]
-fn r6_what_an_earlier_run_knew_is_unknown() {
+fn r6_items_of_an_earlier_run_are_unknown() {
     let earlier = [
         run_started(),
         text_start("m"),
@@ -427,7 +427,7 @@ fn r8_dropped_events_came_too() {
 }
 
 #[test]
-fn r8a_the_end_of_the_input_after_an_end_is_a_good_one() {
+fn r8a_the_input_may_end_after_the_end_of_a_run() {
     for end in [vec![run_finished()], vec![run_error()], vec![run_finished(), run_error()]] {
         accepts(&run(end));
     }
@@ -556,7 +556,7 @@ fn r10_an_interrupt_id_may_come_again_in_another_run() {
 }
 
 #[test]
-fn r10_every_breach_of_one_event_is_told() {
+fn r10_every_breach_of_one_event_is_reported() {
     let end = with(
         finished("other", "another"),
         json!({"outcome": {"type": "interrupt", "interrupts": [{"id": "i", "reason": "ask"}, {"id": "i", "reason": "ask"}]}}),
@@ -653,7 +653,7 @@ fn r11_a_version_that_cannot_be_read_is_served_with_a_warning() {
 }
 
 #[test]
-fn r11_id_checks_do_not_matter_and_each_run_speaks_for_itself() {
+fn r11_id_checks_do_not_matter_and_each_run_is_judged_alone() {
     let mut events = declares("9.9");
     events.extend(declares("1.0"));
     events.extend(declares("x"));
@@ -684,7 +684,7 @@ fn a_machine_that_failed_repeats_itself() {
     let warning = r10(0, EventType::Custom, "", "");
     assert_eq!(verifier.push(warning), Err(error.clone()));
     assert_eq!(verifier.finish(), Err(error.clone()));
-    // What came before the fault is still there, and nothing else.
+    // Only the outputs from before the fault are left.
     assert_eq!(verifier.pop().unwrap().into_event(), Some(event(run_started())));
     assert_eq!(verifier.pop(), None);
     assert_eq!(verifier.active_run(), None);
@@ -713,7 +713,7 @@ fn events_without_an_index_are_counted() {
 }
 
 #[test]
-fn an_event_that_middleware_added_is_counted_behind_those_before_it() {
+fn an_event_that_middleware_added_has_the_next_index() {
     let mut enforcer = Enforcer::new();
     let mut verifier = Verifier::new();
     let unknown = json!({"type": "LATER"});

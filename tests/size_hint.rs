@@ -9,7 +9,7 @@ use support::{Step, Toy, gives, script, tell};
 use tokio_test::{assert_pending, assert_ready, task};
 
 #[test]
-fn what_is_held_is_the_lower_bound() {
+fn held_items_are_the_lower_bound() {
     let (source, _) = script([
         Step::Give(tell("3")),
         Step::Give(tell("0")),
@@ -40,7 +40,7 @@ fn what_is_held_is_the_lower_bound() {
 }
 
 #[test]
-fn enforcement_counts_the_event_behind_its_warnings() {
+fn enforcement_counts_the_event_after_its_warnings() {
     let (source, _) = gives([r#"{"type":"RUN_ERROR","message":"m","a":1,"b":2}"#]);
     let mut stream = task::spawn(source.enforce());
     for hint in [(0, None), (2, None), (1, None), (0, None)] {

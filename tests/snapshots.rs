@@ -1,4 +1,4 @@
-//! Snapshots and updates: rule A8, look-ups, marks of change, and the way to another consumer.
+//! Snapshots and updates: rule A8, look-ups, the changes that an update tells of, and `to_events`.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -55,7 +55,7 @@ fn copy(snapshot: &Snapshot) -> (Vec<Value>, Value, String, Vec<Option<ItemStatu
 }
 
 #[test]
-fn a8_what_is_held_never_changes() {
+fn a8_a_held_snapshot_never_changes() {
     let mut pipeline = Pipeline::new();
     let mut held: Vec<(Snapshot, _)> = Vec::new();
     for event in &mixed() {
@@ -109,7 +109,7 @@ fn an_update_marks_what_its_event_changed() {
             (Some(message), Some(index)) => {
                 assert!(update.changed_messages());
                 assert_eq!(after.messages().get(index), Some(message), "{about}");
-                // Every other message is what it was.
+                // Every other message is unchanged.
                 let id = message.id().as_str();
                 let others =
                     |all: &[Value]| all.iter().filter(|message| message["id"] != id).cloned().collect::<Vec<_>>();
@@ -227,13 +227,13 @@ fn the_text_of_a_message_is_without_its_other_parts() {
 
 #[test]
 fn a_snapshot_rebuilds_the_conversation_in_another_consumer() {
-    // While a run is active, with what is open.
+    // While a run is active, with open items.
     let events = mixed();
     for end in 1..events.len() {
         let mut pipeline = Pipeline::new();
         events[..end].iter().for_each(|event| pipeline.push(event).unwrap());
         let snapshot = pipeline.snapshot().clone();
-        // Two messages of one id cannot be told by a MESSAGES_SNAPSHOT (rule A10).
+        // A MESSAGES_SNAPSHOT cannot carry two messages of one id (rule A10).
         if snapshot.messages().iter().filter(|message| *message.id() == "m").count() > 1 {
             continue;
         }
@@ -256,7 +256,7 @@ fn a_server_s_own_events_are_assembled_without_verification() {
     for json in in_run(text("m", "x")) {
         assembler.push(event(json)).unwrap();
     }
-    // What is out of order is of no account.
+    // Events out of order are ignored.
     for json in
         [delta("m", "y"), text_end("m"), args("c", "z"), call_end("c"), step_finished("p"), subagent_finished("s")]
     {
@@ -277,7 +277,7 @@ fn snapshots_are_compared_by_what_they_say() {
 }
 
 #[test]
-fn r6_what_a_run_left_open_is_abandoned_whatever_ends_it() {
+fn r6_open_items_are_abandoned_whatever_ends_the_run() {
     // As after `Verifier::recover`, which forces a run to begin or to end.
     for next in [run_started(), run_finished(), run_error()] {
         let mut assembler = Assembler::new();
@@ -298,7 +298,7 @@ fn r6_what_a_run_left_open_is_abandoned_whatever_ends_it() {
 #[test]
 fn messages_that_take_turns_under_any_reader() {
     const MESSAGES: usize = 80;
-    /// What a message should say, and how it stands; absent before its first START.
+    /// The expected text and status of a message; absent before its first START.
     type Said = Option<(String, ItemStatus)>;
     let mut seed = 7u64;
     let mut below = move |end: usize| {

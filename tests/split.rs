@@ -1,4 +1,4 @@
-//! Two streams from one.
+//! `split`: two streams from one, for two tasks.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -194,7 +194,7 @@ fn every_snapshot_waiting_is_released_when_its_half_is_dropped() {
 }
 
 #[test]
-fn a_half_is_woken_by_what_the_other_drives() {
+fn a_half_is_woken_when_the_other_takes_an_item_for_it() {
     let (source, remote) = script([Step::Park, Step::Give(started()), Step::Park, Step::Give(nothing()), Step::Park]);
     let (mut events, mut snapshots) = halves(source, 8);
     assert_pending!(snapshots.poll_next());
@@ -298,7 +298,7 @@ fn both_halves_end_with_the_error() {
 }
 
 #[test]
-fn a_truncated_stream_is_no_success_for_either_half() {
+fn a_truncated_stream_is_not_a_success_for_either_half() {
     let (source, _) = gives([r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#]);
     let (mut events, mut snapshots) = source.split_updates();
     let (mut events, mut snapshots) = (task::spawn(&mut events), task::spawn(&mut snapshots));
@@ -576,7 +576,7 @@ fn a_half_is_dropped_or_polled_in_any_place_while_the_other_is_polled() {
 }
 
 #[test]
-fn a_source_that_panics_when_it_is_dropped_has_ended_all_the_same() {
+fn a_source_that_panics_when_it_is_dropped_has_still_ended() {
     let deed = Deed::default();
     deed.set(|| panic!("in drop"));
     let at_end = OnDrop(deed);
@@ -598,7 +598,7 @@ fn a_source_that_panics_when_it_is_dropped_has_ended_all_the_same() {
 }
 
 #[test]
-fn a_half_that_finds_the_source_with_the_other_is_woken_by_it() {
+fn a_half_that_waits_for_the_other_to_poll_the_source_is_woken_by_it() {
     let deed = Deed::default();
     let in_poll = deed.clone();
     let mut steps = vec![Poll::Pending, Poll::Ready(Some(nothing()))];
@@ -663,7 +663,7 @@ enum Act {
     Wake,
 }
 
-/// Does these acts one after the other, then lets what is left run to its end.
+/// Does these acts one after the other, then polls the remaining halves to their end.
 fn schedule(steps: &[Step<Event>], every: bool, capacity: usize, acts: &[Act]) {
     let whole: Vec<_> = futures::executor::block_on(stream::iter(given(steps)).assemble().try_collect()).unwrap();
     let (source, remote) = script(steps.to_vec());

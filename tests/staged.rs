@@ -1,4 +1,4 @@
-//! What holds for every combinator: order of outputs and error, the end, wake-ups.
+//! Guarantees of every combinator: the order of outputs and error, the end, wake-ups.
 
 #[path = "support/stream.rs"]
 mod support;

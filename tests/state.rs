@@ -41,7 +41,7 @@ fn a6_operations_apply_in_order() {
         {"op": "move", "from": "/o/gone", "path": "/new"},
         {"op": "test", "path": "/l", "value": [0, 1, 3]},
         {"op": "remove", "path": "/l/1"},
-        // Members that the RFC does not define are of no account.
+        // Members that the RFC does not define are ignored.
         {"op": "remove", "path": "/x", "value": 7, "why": "x"},
     ]);
     let before = json!({"l": [1], "o": {"a/b": 1, "gone": true}, "x": null});
@@ -139,13 +139,13 @@ fn a6_a_consumer_that_did_not_ask_learns_the_baseline_from_the_echo() {
 fn a6_a_patch_that_does_not_apply_sets_nothing() {
     let echo =
         with(run_started(), json!({"input": {"threadId": "t", "runId": "r", "messages": [], "state": {"a": 1}}}));
-    let state_behind = |path: &str| {
+    let state_after = |path: &str| {
         let patch = json!([{"op": "add", "path": "/b", "value": 2}, {"op": "add", "path": path, "value": 3}]);
         let events = [run_started(), state_patch(patch), run_finished(), echo.clone(), run_finished()];
         assemble(&events).snapshot.state().clone()
     };
-    assert_eq!(state_behind("/none/c"), json!({"a": 1}));
-    assert_eq!(state_behind("/c"), json!({"b": 2, "c": 3}));
+    assert_eq!(state_after("/none/c"), json!({"a": 1}));
+    assert_eq!(state_after("/c"), json!({"b": 2, "c": 3}));
 }
 
 #[test]

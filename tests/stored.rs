@@ -1,4 +1,4 @@
-//! Wire types through serde: written as they are on the wire, and read with the enforcement of it.
+//! Wire types through serde: written in wire form, and read with enforcement.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
@@ -17,7 +17,7 @@ fn fault<T: DeserializeOwned + std::fmt::Debug>(json: Value) -> String {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_values_are_read_back() {
     let mut input = RunAgentInput::new("t", "r", [UserMessage::new("m", "Hello").into()]);
     input.tools = Some(vec![Tool::new("book", "a hotel")]);
     let stored = serde_json::to_string(&input).unwrap();
@@ -36,7 +36,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn what_is_unknown_is_removed_as_on_the_wire() {
+fn unknown_parts_are_removed_as_on_the_wire() {
     #[derive(Deserialize)]
     struct Stored {
         messages: Vec<Message>,
@@ -53,7 +53,7 @@ fn what_is_unknown_is_removed_as_on_the_wire() {
 }
 
 #[test]
-fn what_is_malformed_or_unknown_as_a_whole_is_an_error_that_names_rule_and_place() {
+fn a_malformed_or_wholly_unknown_value_is_an_error_with_rule_and_place() {
     for (error, expected) in [
         (fault::<RunAgentInput>(json!({"threadId": "t", "messages": []})), ["E5", "/runId"]),
         (

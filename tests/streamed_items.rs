@@ -1,4 +1,4 @@
-//! Verification of what a run streams: rules S1, S2, S4, S5, S7, S8, S9, and E8 for ids.
+//! Verification of streamed items: rules S1, S2, S4, S5, S7, S8, S9, and E8 for ids.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -31,7 +31,7 @@ fn s1_kinds_do_not_share_their_ids() {
 }
 
 #[test]
-fn s1_an_open_item_of_another_kind_is_not_meant() {
+fn s1_an_open_item_of_another_kind_does_not_match() {
     for opened in cases(KINDS) {
         for kind in KINDS.into_iter().filter(|kind| kind.kind != opened.kind) {
             for continuation in kind.continuations() {
@@ -55,13 +55,13 @@ fn s1_an_end_closes_its_own_id_only() {
 // S2
 
 #[test]
-fn s2_what_was_never_opened_is_neither_continued_nor_closed() {
+fn s2_an_unopened_item_is_neither_continued_nor_closed() {
     for kind in cases(KINDS) {
         for continuation in kind.continuations() {
             let event = continuation("x");
             let expected = not_open(kind, 1, wire(&event), "an unknown one", History::NeverOpened);
             assert_eq!(violation_in_run([event.clone()]), expected);
-            // Another id of the kind is no help.
+            // An open item of another id does not matter.
             let expected = not_open(kind, 2, wire(&event), "an unknown one", History::NeverOpened);
             assert_eq!(violation_in_run([(kind.start)("y"), event]), expected);
         }
@@ -69,7 +69,7 @@ fn s2_what_was_never_opened_is_neither_continued_nor_closed() {
 }
 
 #[test]
-fn s2_what_is_closed_is_neither_continued_nor_closed() {
+fn s2_a_closed_item_is_neither_continued_nor_closed() {
     for kind in cases(KINDS) {
         for continuation in kind.continuations() {
             let event = continuation("x");
@@ -80,7 +80,7 @@ fn s2_what_is_closed_is_neither_continued_nor_closed() {
 }
 
 #[test]
-fn s2_what_is_open_is_not_opened() {
+fn s2_an_open_item_is_not_opened() {
     for kind in cases(KINDS) {
         for tag in cases([None, Some("a")]) {
             let tagged = |event: Value| tag.map_or(event.clone(), |tag| by(tag, event));
@@ -96,7 +96,7 @@ fn s2_what_is_open_is_not_opened() {
 }
 
 #[test]
-fn s2_what_a_list_of_messages_named_is_not_open() {
+fn s2_a_message_named_by_a_list_is_not_open() {
     let messages = json!([
         {"id": "x", "role": "assistant", "toolCalls": [
             {"id": "x", "type": "function", "function": {"name": "f", "arguments": ""}}], "subagentRunId": "a"},
@@ -106,7 +106,7 @@ fn s2_what_a_list_of_messages_named_is_not_open() {
     for kind in cases(KINDS) {
         for continuation in kind.continuations() {
             let event = continuation("x");
-            // No list has spans: the reasoning message of the same id is none.
+            // Lists have no spans: a reasoning message of the same id does not count.
             let (found, by_snapshot, by_input) = match kind.kind {
                 SubjectKind::ReasoningSpan => ("an unknown one", History::NeverOpened, History::NeverOpened),
                 _ => ("one that is not", known(1, Some("a")), known(0, Some("a"))),
@@ -120,7 +120,7 @@ fn s2_what_a_list_of_messages_named_is_not_open() {
 }
 
 #[test]
-fn s2_the_history_is_told_in_words() {
+fn s2_the_error_tells_the_history_in_words() {
     let error = violation_in_run([by("a", call_start("c")), call_end("c"), call_args("c")]);
     assert_eq!(
         error.to_string(),
@@ -130,7 +130,7 @@ fn s2_the_history_is_told_in_words() {
 }
 
 #[test]
-fn s2_a_snapshot_does_not_close_what_is_open() {
+fn s2_a_snapshot_does_not_close_open_items() {
     accepts_in_run([text_start("m"), messages_snapshot(json!([])), text_content("m"), text_end("m")]);
     let held = messages_snapshot(json!([{"id": "m", "role": "assistant"}]));
     accepts_in_run([text_start("m"), held.clone(), text_content("m"), text_end("m")]);
@@ -325,7 +325,7 @@ fn s8_all_who_have_the_step_open_are_named() {
     let mut expected = step(7, EventType::StepFinished, "subagent \"b\"", "subagent \"d\"", open(2, Some("b")));
     expected.others = vec![
         (subject(SubjectKind::Step, "s"), open(4, Some("c"))),
-        // Started anew, hence last.
+        // Started again, hence last.
         (subject(SubjectKind::Step, "s"), open(6, Some("a"))),
     ];
     let events = [

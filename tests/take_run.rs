@@ -1,4 +1,4 @@
-//! A run of a source that goes on after it.
+//! `take_run`: the events of one run, from a source that goes on after it.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -57,7 +57,7 @@ fn r4_a_failure_that_comes_late_is_not_seen() {
 }
 
 #[test]
-fn r8_a_source_that_ends_or_fails_before_is_truncated_as_ever() {
+fn r8_a_source_that_ends_or_fails_within_its_run_is_truncated() {
     let error = block_on(stream::iter([STARTED]).take_run().events().try_collect::<Vec<_>>()).unwrap_err();
     assert!(error.is_truncated());
     let source = stream::iter([Ok(STARTED), Err("reset")]);

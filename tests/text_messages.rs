@@ -1,4 +1,4 @@
-//! Assembly of text messages: rules A1, A4, A12, S3, S5, S6 and what streams under whose id.
+//! Assembly of text messages: rules A1, A4, A12, S3, S5, S6, and messages that share an id.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -39,7 +39,7 @@ fn s6_the_role_decides_the_message() {
 }
 
 #[test]
-fn s5_a_reopened_message_goes_on_and_stays_what_it_was() {
+fn s5_a_reopened_message_continues_and_keeps_its_fields() {
     let reopened = with(text_start("m"), json!({"role": "user", "name": "other"}));
     let assembled = assemble_run(
         [with(text_start("m"), json!({"name": "n"})), delta("m", "a"), text_end("m")]
@@ -60,7 +60,7 @@ fn s5_a_message_of_an_earlier_run_goes_on_with_its_first_owner() {
 }
 
 #[test]
-fn r5_what_a_failed_run_left_open_stays_and_can_go_on_in_the_next() {
+fn r5_items_that_a_failed_run_left_open_can_continue_in_the_next() {
     let mut events = vec![run_started(), text_start("m"), delta("m", "a"), run_error()];
     let failed = assemble(&events);
     assert_eq!(failed.messages(), [assistant("m", "a")]);
@@ -122,7 +122,7 @@ fn a4_text_goes_on_the_last_part_or_into_a_new_one() {
 }
 
 #[test]
-fn a12_an_answer_under_the_id_of_a_thought_is_a_message_of_its_own() {
+fn a12_text_under_the_id_of_reasoning_is_a_message_of_its_own() {
     let mut events = reasoning("m", "hm").to_vec();
     events.extend([text_start("m"), delta("m", "yes"), thought_start("m"), thought("m", " hm"), delta("m", ", yes")]);
     events.extend([text_end("m"), thought_end("m")]);
@@ -137,7 +137,7 @@ fn a12_an_answer_under_the_id_of_a_thought_is_a_message_of_its_own() {
 }
 
 #[test]
-fn a12_a_history_of_both_kinds_under_one_id_goes_on_as_such() {
+fn a12_a_history_with_text_and_reasoning_under_one_id_continues_both() {
     let history = typed(&[reasoned("m", "hm"), assistant("m", "yes")]);
     let events = in_run(text("m", "!").into_iter().chain(reasoning("m", "?")));
     let assembled = assemble_with(builder().history(history), &events);

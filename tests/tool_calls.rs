@@ -16,7 +16,7 @@ fn under(parent: &str, event: Value) -> Value {
 }
 
 #[test]
-fn a3_a_call_goes_on_the_message_that_its_parent_names() {
+fn a3_a_call_attaches_to_the_message_that_its_parent_names() {
     let assembled = assemble_run(text("m", "hi").into_iter().chain([
         under("m", call_start("c")),
         args("c", "{"),
@@ -56,7 +56,7 @@ fn a3_a_parent_of_another_role_is_left_alone() {
 }
 
 #[test]
-fn a3_the_message_of_a_call_whose_id_is_a_thought_s_takes_the_text_under_that_id() {
+fn a3_text_goes_to_the_message_of_a_call_not_to_reasoning_of_the_same_id() {
     for held in cases([reasoned("c", "hm"), active("c", json!({}))]) {
         let events = in_run(call("c", "{}").into_iter().chain(text("c", "hi")));
         let assembled = assemble_with(builder().history(typed(std::slice::from_ref(&held))), &events);
@@ -65,7 +65,7 @@ fn a3_the_message_of_a_call_whose_id_is_a_thought_s_takes_the_text_under_that_id
 }
 
 #[test]
-fn a3_a_call_without_a_parent_does_not_go_on_another_message_of_its_id() {
+fn a3_a_call_without_a_parent_does_not_attach_to_another_message_of_its_id() {
     // S1: a message and a tool call may share an id.
     let events = || [text("x", "hi"), call("x", "{}")];
     let assembled = assemble_run(events().concat());
@@ -79,7 +79,7 @@ fn a3_a_call_without_a_parent_does_not_go_on_another_message_of_its_id() {
 }
 
 #[test]
-fn a12_a_call_goes_on_the_answer_beside_a_thought_of_its_id() {
+fn a12_a_call_attaches_to_the_text_message_not_to_reasoning_of_the_same_id() {
     for events in
         [[reasoning("m", "hm"), text("m", "hi")], [text("m", "hi"), reasoning("m", "hm")]].map(|all| all.concat())
     {
@@ -97,7 +97,7 @@ fn a12_a_call_goes_on_the_answer_beside_a_thought_of_its_id() {
 }
 
 #[test]
-fn a3_a_call_that_is_held_goes_on_in_its_place() {
+fn a3_a_held_call_continues_in_its_place() {
     let mut events = in_run(call("c", "{\"a\":").into_iter().chain(text("m", "x")));
     // With another parent, in the same run and in the next.
     events.pop();
@@ -108,7 +108,7 @@ fn a3_a_call_that_is_held_goes_on_in_its_place() {
 }
 
 #[test]
-fn a9_arguments_are_text_and_whole_at_the_end() {
+fn a9_arguments_are_text_and_complete_at_the_end() {
     let mut events = vec![call_start("c"), args("c", "{\"a\": "), args("c", ""), args("c", "nonsense")];
     let open = assemble_open(events.clone());
     assert_eq!(open.snapshot.tool_call_status("c"), Some(ItemStatus::Streaming));
@@ -128,7 +128,7 @@ fn r5_the_calls_of_a_failed_run_are_abandoned() {
 }
 
 #[test]
-fn a1_metadata_of_a_call_is_the_call_s() {
+fn a1_metadata_of_call_events_belongs_to_the_call() {
     let assembled = assemble_run([
         with(call_start("c"), json!({"metadata": {"a": 1, "b": {"x": 1}}})),
         with(args("c", ""), json!({"metadata": {"b": {"y": 2}}})),
@@ -142,7 +142,7 @@ fn a1_metadata_of_a_call_is_the_call_s() {
 // Results
 
 #[test]
-fn s9_a_result_goes_behind_its_caller_and_the_results_there() {
+fn s9_a_result_goes_after_its_caller_and_the_results_there() {
     let mut events = vec![under("m", call_start("a")), under("m", call_start("b")), call_end("a"), call_end("b")];
     events.extend(text("n", "later"));
     events.extend([result("r1", "b", json!("1")), result("r2", "a", json!("2")), result("r3", "none", json!("3"))]);
@@ -164,7 +164,7 @@ fn s9_a_result_carries_parts_owner_and_metadata() {
 }
 
 #[test]
-fn s9_a_result_goes_behind_one_that_grows_at_the_moment() {
+fn s9_a_result_goes_after_a_message_that_grows_at_the_moment() {
     let history = typed(&[caller("m", &[("c", "{}")]), tool("r1", "c", "1"), user("u", "x")]);
     let events = in_run([
         text_start("r1"),
@@ -180,7 +180,7 @@ fn s9_a_result_goes_behind_one_that_grows_at_the_moment() {
 }
 
 #[test]
-fn s9_an_activity_in_the_place_of_a_result_ends_the_results_behind_a_caller() {
+fn s9_an_activity_in_the_place_of_a_result_ends_the_results_of_a_caller() {
     // (which result becomes an activity, where the next result goes)
     for (displaced, expected) in [
         ("r1", ["m", "new", "r1", "r2", "r3", "u"]),
@@ -260,7 +260,7 @@ fn a10_a_result_that_is_placed_before_a_message_of_its_id_takes_nothing_from_it(
     events.extend(text("x", "a"));
     events.extend([thought_start("y"), thought_end("y"), activity("z", json!({"n": 1}))]);
     events.extend([result("x", "c", json!("1")), result("y", "c", json!("2")), result("z", "c", json!("3"))]);
-    // What is of their kind is what they mean, whatever comes first.
+    // They match an item of their own kind, whichever comes first.
     events.extend([text_start("x"), delta("x", "b"), text_end("x")]);
     events.extend([thought_start("y"), thought("y", "hm"), thought_end("y")]);
     events.push(activity_patch("z", json!([{"op": "replace", "path": "/n", "value": 2}])));
@@ -296,7 +296,7 @@ fn a10_a_result_that_is_placed_before_a_message_of_its_id_takes_nothing_from_it(
 }
 
 #[test]
-fn a10_results_under_one_id_are_told_apart_behind_new_keys() {
+fn a10_results_under_one_id_stay_distinct_when_keys_change() {
     let mut events = vec![call_start("a"), call_end("a"), call_start("b"), call_end("b")];
     events.extend([result("r", "b", json!("1")), result("r", "a", json!("2"))]);
     // So many results after one message that every message gets a new key.
@@ -310,7 +310,7 @@ fn a10_results_under_one_id_are_told_apart_behind_new_keys() {
 }
 
 #[test]
-fn a10_what_a_snapshot_makes_of_a_result_is_not_taken_for_it() {
+fn a10_a_message_that_replaces_a_result_is_not_taken_for_the_result() {
     // The id stands for an assistant message from then on.
     let mut events = vec![call_start("a"), call_end("a"), call_start("b"), call_end("b")];
     events.extend([result("r", "b", json!("1")), result("r", "a", json!("2"))]);

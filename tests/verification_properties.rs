@@ -1,5 +1,5 @@
-//! Verification against a second opinion: a model that remembers nothing and reads the whole
-//! stream anew for each event, in the words of the rules.
+//! Verification against a naive model, which reads the whole stream again for each event, in the words of
+//! the rules.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
@@ -60,7 +60,7 @@ fn last<'a>(run: &'a [Value], event: &Value) -> Option<&'a str> {
     run.iter().rev().find(same).map(|event| thing(event).unwrap().1)
 }
 
-/// What is open at the end of these events of a run, in the order of the opening.
+/// The open items at the end of these events of a run, in the order of the opening.
 fn open_at_end(run: &[Value]) -> Vec<Subject> {
     let is_open = |(at, event): &(usize, &Value)| {
         thing(event).is_some_and(|(_, part, _)| part == "START") && last(&run[at + 1..], event).is_none()
@@ -160,7 +160,7 @@ fn owner(run: Run<'_>, table: SubjectKind, id: &str) -> Option<Option<String>> {
     owner
 }
 
-/// Whether an event names a reasoning message; a span is none.
+/// Whether an event names a reasoning message; a span does not count.
 fn names_thought(event: &Value, id: &str) -> bool {
     let list = event.get("messages").or_else(|| event.get("input")?.get("messages"));
     let mut messages = list.and_then(Value::as_array).into_iter().flatten();
@@ -350,7 +350,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes, what is delivered is the longest legal beginning, and nothing panics.
+    /// For any events, the longest legal beginning is delivered, and nothing panics.
     #[test]
     fn what_is_delivered_is_the_longest_legal_prefix(stream in prop::collection::vec(events(), 0..48)) {
         let legal = (0..stream.len()).find(|at| breaks(&stream[..*at], &stream[*at]).is_some()).unwrap_or(stream.len());

@@ -1,4 +1,4 @@
-//! The WebSocket client against servers of its own, over real sockets, some of them byte by byte.
+//! The WebSocket client against scripted servers, over real sockets, some of them byte by byte.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
@@ -10,6 +10,7 @@ use ag_ui_stream::client::tokio_tungstenite::{
     WebSocketStream, accept_async, accept_hdr_async, client_async, connect_async,
 };
 use ag_ui_stream::client::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use ag_ui_stream::client::tungstenite::http::HeaderMap;
 use ag_ui_stream::client::tungstenite::protocol::CloseFrame;
 use ag_ui_stream::client::tungstenite::{self, Message};
 use ag_ui_stream::client::{
@@ -43,7 +44,7 @@ const WHOLE: [&str; 3] = [STARTED, TEXT, FINISHED];
 
 type Socket = WebSocketStream<TcpStream>;
 
-/// A server that takes one connection and does with it as it is told. Gives its address.
+/// A server that runs this function on one connection. Returns its address.
 async fn listens<F, Fut>(serve: F) -> String
 where
     F: FnOnce(TcpStream) -> Fut + Send + 'static,
@@ -59,7 +60,7 @@ where
     url
 }
 
-/// A server that opens the socket, reads the input, and goes on as it is told.
+/// A server that opens the socket, reads the input, and then runs this function.
 async fn server<F, Fut>(serve: F) -> String
 where
     F: FnOnce(Socket, Value) -> Fut + Send + 'static,
@@ -74,7 +75,7 @@ where
     .await
 }
 
-/// A server that sends these, and closes in good order.
+/// A server that sends these, and closes normally.
 async fn says<M: Into<Message> + Send + 'static>(
     messages: impl IntoIterator<Item = M, IntoIter: Send> + Send + 'static,
 ) -> String {
@@ -102,7 +103,7 @@ async fn close(mut socket: Socket, frame: Option<CloseFrame>) {
     while socket.next().await.is_some() {}
 }
 
-/// What a server tells, and not for ever.
+/// The next report of a server, with a time limit.
 async fn soon<T>(told: oneshot::Receiver<T>) -> T {
     timeout(Duration::from_secs(10), told).await.unwrap().unwrap()
 }
@@ -133,7 +134,7 @@ fn agent(url: &str, options: WebSocketOptions) -> WebSocketAgent {
     WebSocketAgent::builder(url).options(options).build().unwrap()
 }
 
-/// What came of a run: the text of the message `m`, the outcome, and the error that ended it.
+/// The result of a run: the text of the message `m`, the outcome, and the error that ended it.
 struct Outcome {
     text: Option<String>,
     outcome: Option<String>,
@@ -181,7 +182,7 @@ fn assert_whole(outcome: &Outcome) {
     assert_eq!(outcome.outcome.as_deref(), Some("success"));
 }
 
-/// What came before the error stays.
+/// The events before the error stay.
 fn cut_off(outcome: Outcome) -> Error<ClientError> {
     assert_eq!(outcome.text.as_deref(), Some("Zwölf Äpfel 🍎"));
     assert_eq!(outcome.outcome.as_deref(), Some("truncated"));
@@ -262,7 +263,7 @@ async fn headers_a_token_and_a_hook() {
         close(socket, None).await;
     })
     .await;
-    let mut cookies = tungstenite::http::HeaderMap::new();
+    let mut cookies = HeaderMap::new();
     for cookie in ["a=1", "b=2"] {
         cookies.append("cookie", cookie.parse().unwrap());
     }
@@ -340,7 +341,7 @@ mod protobuf {
     }
 
     #[tokio::test]
-    async fn t2_what_cannot_be_read_is_malformed() {
+    async fn t2_unreadable_bytes_are_malformed() {
         let mut frames = frames();
         let cut = frames[2].len() - 1;
         frames[2].truncate(cut);
@@ -414,7 +415,7 @@ async fn fragments_are_one_message() {
 }
 
 #[tokio::test]
-async fn r8_closed_in_good_order() {
+async fn r8_closed_normally() {
     for code in [None, Some(1000), Some(1001)] {
         for is_whole in [true, false] {
             let url = server(async move |mut socket, _| {
@@ -494,7 +495,7 @@ async fn r8_a_socket_that_fails() {
     let finished = frame(true, 1, FINISHED.as_bytes());
     for end in [
         &b""[..],
-        // Within a frame, between two fragments, and what is no frame of a server's.
+        // Within a frame, between two fragments, and an invalid frame for a server.
         &finished[..20],
         &frame(false, 1, b"{")[..],
         b"HTTP/1.1 500 Oh no\r\n\r\n",
@@ -528,7 +529,7 @@ async fn invalid_utf_8_is_malformed() {
 }
 
 #[tokio::test]
-async fn e9_text_that_is_no_event() {
+async fn e9_text_that_is_not_an_event() {
     for text in ["[DONE]", "", "null", "data: {}"] {
         let outcome = run(&says([STARTED, text]).await).await;
         assert_eq!(outcome.error.unwrap().rule(), Some(Rule::E9));
@@ -634,7 +635,7 @@ async fn pings_are_a_sign_of_life() {
     assert_whole(&run_with(&url, WebSocketOptions::new().no_message_timeout(Duration::from_millis(500))).await);
 }
 
-/// A server that does not close when a run is over, and says what it gets then.
+/// A server that does not close when a run is over, and reports the messages that it gets then.
 async fn stays_open(messages: &'static [&'static str]) -> (String, oneshot::Receiver<Message>) {
     let (tell, told) = oneshot::channel();
     let url = server(async move |mut socket, _| {
@@ -649,13 +650,13 @@ async fn stays_open(messages: &'static [&'static str]) -> (String, oneshot::Rece
 }
 
 #[tokio::test]
-async fn behind_the_end_of_a_run_the_socket_is_closed() {
+async fn after_the_end_of_a_run_the_socket_is_closed() {
     let options = WebSocketOptions::new().after_run(Duration::from_millis(50));
     let (url, told) = stays_open(&WHOLE).await;
     assert_whole(&run_with(&url, options.clone()).await);
     assert_eq!(soon(told).await, Message::Close(closing(1000, "")));
 
-    // R4: what comes late is given.
+    // R4: late events are given.
     let (url, told) = stays_open(&[STARTED, TEXT, FINISHED, r#"{"type":"RUN_ERROR","message":"late"}"#]).await;
     let late = run_with(&url, options.clone()).await;
     assert!(late.error.is_none());
@@ -719,7 +720,7 @@ async fn each_timer_begins_anew_with_what_it_waits_for() {
     assert_eq!(at, 900 + 900 + 1000);
 }
 
-/// A server that streams for ever, and says when its client has gone and what it said.
+/// A server that streams for ever, and reports when its client has gone and its last message.
 async fn endless() -> (String, oneshot::Receiver<Option<Message>>) {
     let (tell, told) = oneshot::channel();
     let url = server(async move |mut socket, _| {
@@ -750,7 +751,7 @@ async fn to_drop_is_to_abort() {
 }
 
 #[test]
-fn to_drop_it_behind_its_runtime_does_no_harm() {
+fn dropping_it_after_its_runtime_does_no_harm() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let events = runtime.block_on(async {
         let (url, _) = endless().await;
@@ -821,7 +822,7 @@ async fn the_handle_of_an_agent_aborts_its_open_streams_and_later_runs() {
     assert!(matches!(last, Some(Err(Error::Source(ClientError::Aborted)))), "{last:?}");
     soon(told).await;
 
-    // What is begun afterwards ends at once, whether there is a server or not.
+    // A run begun afterwards ends at once, whether there is a server or not.
     assert!(handle.is_aborted() && events.abort_handle().is_aborted());
     for agent in [&agent, &agent.clone()] {
         let error = agent.start(input()).await.unwrap_err();
@@ -1092,7 +1093,7 @@ async fn to_open_the_socket_takes_ten_seconds_at_most() {
 }
 
 #[tokio::test]
-async fn r11_an_older_server_is_sent_and_heard_what_it_can_say() {
+async fn r11_an_older_server_is_sent_what_it_accepts_and_its_events_are_limited() {
     let (tell, told) = oneshot::channel();
     let url = server(async move |mut socket, input| {
         tell.send(input).unwrap();
@@ -1262,7 +1263,7 @@ async fn a_half_of_a_socket_does_too() {
 }
 
 #[tokio::test]
-async fn what_is_sent_out_is_what_the_protocol_allows() {
+async fn the_output_of_a_gateway_is_legal() {
     let url = server(async |mut socket, _| {
         let run = stream::iter([STARTED, TEXT, r#"{"type":"TOOL_CALL_END","toolCallId":"c"}"#, FINISHED]);
         let goodbye = send(run, &mut socket).await;
@@ -1273,7 +1274,7 @@ async fn what_is_sent_out_is_what_the_protocol_allows() {
     assert_eq!(error.close_code(), Some(1011));
 }
 
-/// Events of messages that are no socket's.
+/// Events of messages without a socket.
 fn scripted(
     steps: impl IntoIterator<Item = Step<Result<Message, tungstenite::Error>>>,
 ) -> (WebSocketEvents<support::stream::Script<Result<Message, tungstenite::Error>>>, support::stream::Remote) {

@@ -1,5 +1,5 @@
-//! Enforcement against the schema: every fixture parses or is rejected as its folder says, and
-//! what parses is written back to the same JSON.
+//! Enforcement against the schema: every fixture is read or rejected as its folder says, and a value that
+//! was read is written as the same JSON.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -29,7 +29,7 @@ fn fixtures(folder: &str) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The event in which a definition that is no event can be read.
+/// The event in which a definition that is not an event can be read.
 fn wrap(definition: &str, value: &Value) -> (Value, &'static str) {
     match definition {
         "Interrupt" => (
@@ -84,7 +84,7 @@ fn p4_every_valid_fixture_comes_through_unchanged_in_every_form() {
             assert_eq!(warnings, [], "{}", path.display());
             let read = read.unwrap();
             assert_eq!(serde_json::to_value(&read).unwrap(), event, "{}", path.display());
-            // What was read is an input like any other.
+            // The result is an input like any other.
             let mut enforcer = Enforcer::new();
             enforcer.push(read.clone()).unwrap();
             assert_eq!(collect(&mut enforcer), (Some(read), vec![]), "{}", path.display());
@@ -182,7 +182,7 @@ fn e3_an_unknown_source_takes_its_part_with_it_and_one_warning_names_the_part() 
 }
 
 #[test]
-fn e3_what_is_malformed_inside_a_removed_container_is_removed_with_it() {
+fn e3_a_fault_inside_a_removed_container_is_removed_with_it() {
     let text = r#"{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"1","role":"user","content":
         [{"type":"image","id":42,"source":{"type":"hologram"}}]}]}"#;
     assert_eq!(warned(text), [(Rule::E3, "/messages/0/content/0".to_owned())]);
@@ -208,7 +208,7 @@ fn e4_an_unknown_role_is_stripped_where_it_is_optional() {
 }
 
 #[test]
-fn e4_a_single_constant_is_no_closed_set() {
+fn e4_a_single_constant_is_not_a_closed_set() {
     let wrong_role = r#"{"type":"REASONING_MESSAGE_START","messageId":"m","role":"assistant"}"#;
     assert_eq!(rejected(wrong_role), (Rule::E5, "/role".into()));
     let wrong_type = r#"{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"1","role":"assistant","toolCalls":
@@ -217,7 +217,7 @@ fn e4_a_single_constant_is_no_closed_set() {
 }
 
 #[test]
-fn e5_null_is_no_absence() {
+fn e5_null_is_not_absence() {
     for field in cases(["role", "name", "subagentRunId", "timestamp", "rawEvent", "metadata"]) {
         let text = format!(r#"{{"type":"TEXT_MESSAGE_START","messageId":"m","{field}":null}}"#);
         assert_eq!(rejected(&text), (Rule::E5, format!("/{field}")));
@@ -261,7 +261,7 @@ fn e8_empty_ids_and_deltas_are_legal() {
 }
 
 #[test]
-fn e9_frames_that_are_no_events_are_fatal() {
+fn e9_frames_that_are_not_events_are_fatal() {
     for text in [
         "",
         "null",
@@ -335,7 +335,7 @@ fn e9_the_grammar_of_json_is_kept() {
 }
 
 #[test]
-fn e10_the_last_of_equal_keys_wins_and_takes_all_with_it() {
+fn e10_only_the_last_of_equal_keys_counts() {
     let (event, warnings) = read(r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":42,"delta":"b"}"#);
     assert_eq!(warnings, []);
     assert!(matches!(event, Some(Event::TextMessageContent(event)) if event.delta == "b"));
@@ -531,7 +531,7 @@ fn the_fast_path_of_open_values_and_the_thorough_one_agree() {
     fn agree(text: &str) {
         let (fast, thorough) = (Event::from_json(text), Event::from_json(text.replacen('{', "{ ", 1)));
         match (&fast, &thorough) {
-            // What is no JSON differs in the place of the fault.
+            // For invalid JSON the place of the fault differs.
             (Err(fast), Err(thorough)) if fast.rule() == Some(Rule::E9) => assert_eq!(fast.rule(), thorough.rule()),
             _ => assert_eq!(fast, thorough, "{text}"),
         }

@@ -1,4 +1,4 @@
-//! Faults and findings as a compiler shows them: what, where, the event itself, and why.
+//! Shows faults and findings as a compiler does: what, where, the event itself, and why.
 
 use std::fmt::{self, Write as _};
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default().bold();
 const BLUE: Style = AnsiColor::Blue.on_default().bold();
 
-/// Text in a style, where styles are shown.
+/// Text in a style, if styles are shown.
 pub(crate) fn paint(colors: bool, style: Style, text: impl fmt::Display) -> String {
     if colors { format!("{style}{text}{style:#}") } else { text.to_string() }
 }
@@ -48,7 +48,7 @@ impl Level {
     }
 }
 
-/// Something to be said about a recording.
+/// A fault or finding about a recording.
 #[derive(Debug)]
 pub(crate) struct Diagnostic {
     pub(crate) level: Level,
@@ -59,14 +59,14 @@ pub(crate) struct Diagnostic {
     pub(crate) line: Option<u64>,
     /// The event as it was recorded, or the beginning of it.
     pub(crate) text: Vec<u8>,
-    /// The part of it that matters, and what to say there.
+    /// The part of it at fault, and a note beside it.
     pub(crate) mark: Option<(Range<usize>, String)>,
-    /// What that is about, for where it cannot stand beside the mark.
+    /// The subject of the note, for when it does not fit beside the mark.
     pub(crate) about: Option<String>,
     pub(crate) notes: Vec<String>,
 }
 
-/// More of an event is not kept to be shown.
+/// The most bytes of an event that are kept to be shown.
 const KEPT: usize = 64 * 1024;
 
 /// The beginning of an event's text.
@@ -105,7 +105,7 @@ pub(crate) fn on_a_line(text: &[u8]) -> Vec<u8> {
 }
 
 impl Diagnostic {
-    /// What the crate says about an event that it rejects, or about the end of the input.
+    /// The diagnostic of an error about an event, or about the end of the input.
     pub(crate) fn of_error(error: &Error, line: Option<u64>, text: &[u8], lines: &Lines) -> Self {
         let rule = error.rule();
         let text = &on_a_line(text);
@@ -228,7 +228,7 @@ impl Diagnostic {
             if let Some((before, width, what)) = mark {
                 let pointer = "^".repeat(width.max(1));
                 let indent = " ".repeat(before);
-                // What to say stands beside the mark where there is room, else below it.
+                // The note is beside the mark if there is room, else below it.
                 let wide = before + width + 1 + text::width(&what) + 5;
                 if wide <= columns {
                     let _ = writeln!(out, "   {bar} {indent}{}", paint(colors, style, format!("{pointer} {what}")));
@@ -262,8 +262,7 @@ impl Diagnostic {
         }
     }
 
-    /// The part of the event that fits, and where in it the mark is: columns before it, its width,
-    /// and what to say.
+    /// The part of the event that fits, and its mark: columns before it, its width, and the note.
     fn excerpt(&self, columns: usize) -> (String, Option<(usize, usize, String)>) {
         let shown = |range: Range<usize>| {
             text::one_line(String::from_utf8_lossy(self.text.get(range).unwrap_or_default()).trim()).into_owned()
@@ -279,7 +278,7 @@ impl Diagnostic {
         let marked = text::fit(&untrimmed(range.clone()), columns / 2).into_owned();
         let after = untrimmed(range.end..all.end).trim_end().to_owned();
         let (width, total) = (text::width(&marked), text::width(&before) + text::width(&marked));
-        // Room for a little of what comes after the mark.
+        // Room for a little text after the mark.
         let tail = text::width(&after).min(12);
         let before = if total + tail > columns {
             let room = columns.saturating_sub(width + tail).max(1);
@@ -294,12 +293,12 @@ impl Diagnostic {
     }
 }
 
-/// Where the specification says it.
+/// The page of the specification.
 pub(crate) fn page(rule: Rule) -> String {
     format!("https://docs.ag-ui.com/spec/1.0/{}", rule.page())
 }
 
-/// What happened to a thing, with lines where they are known.
+/// The history of a subject, with lines if they are known.
 fn past(history: &History, kind: SubjectKind, lines: &Lines) -> Option<String> {
     let at = |event: &u64| match lines.of(*event) {
         Some(line) => format!("event {event} (line {line})"),
@@ -321,7 +320,7 @@ fn past(history: &History, kind: SubjectKind, lines: &Lines) -> Option<String> {
     })
 }
 
-/// Where an event names the thing that it is about.
+/// The place of the subject's id in an event.
 fn find_id(text: &[u8], subject: &Subject) -> Option<Range<usize>> {
     let keys: &[&str] = match subject.kind {
         SubjectKind::ToolCall => &["toolCallId", "entityId"],

@@ -1,9 +1,8 @@
-//! Where events come from: a recording in any form that the crate reads, an object that holds one, or
-//! an agent that is run.
+//! The input of the tool: a recording in any form that the crate reads, an object that holds one, or an
+//! agent that is run.
 //!
-//! The crate's [`RecordingDecoder`] tells the forms apart and finds the events. What it does not know
-//! is the object of a test corpus: a recording under `stream`, and perhaps the conversation from before
-//! it under `input`.
+//! The crate's [`RecordingDecoder`] recognizes the form and finds the events. It does not know the object
+//! of a test corpus: a recording under `stream`, and perhaps the earlier conversation under `input`.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -19,12 +18,12 @@ use crate::json::{Entries, value_length};
 /// An input that cannot be read: exit code 2.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
-    /// What cannot be done.
+    /// The failed action, such as "read the input".
     pub(crate) what: &'static str,
     pub(crate) message: String,
-    /// Where in the input, from 1.
+    /// The line of the input, from 1.
     pub(crate) line: Option<u64>,
-    /// It was cut off by this, after what was read: a run that has not ended is truncated.
+    /// What cut it off, if anything: an active run is then truncated.
     pub(crate) cut_by: Option<TruncatedBy>,
 }
 
@@ -53,27 +52,27 @@ pub(crate) struct Frame {
     pub(crate) line: Option<u64>,
 }
 
-/// Where events come from as such.
+/// A source of events.
 pub(crate) trait Source {
-    /// What comes next.
+    /// The next event, or the end.
     fn next(&mut self) -> Result<Next, Unreadable>;
 
-    /// Says that no more will be asked for; gives what there is to complain about.
+    /// Ends the reading; gives a complaint, if any.
     fn close(&mut self) -> Option<String>;
 }
 
-/// What comes next in an input.
+/// The next part of an input.
 #[derive(Debug)]
 pub(crate) enum Next {
     Event(Frame),
-    /// A frame that is no event and was skipped (rule X4), with the line that it begins on.
+    /// A skipped frame that is not an event (rule X4), with the line that it begins on.
     Skipped(Warning, Option<u64>),
-    /// The end; with an error where it cuts an event in two, or where an event is far too long.
+    /// The end; with an error if it cuts an event in two, or if an event is far too long.
     End(Option<Error>),
 }
 
-/// A longer event ends the reading. Of a shorter one the pipeline says that it is too long, and a
-/// linter goes on after it.
+/// A longer event ends the reading. A shorter one beyond the limit is an error of the pipeline, and a
+/// linter continues after it.
 const LONGEST: usize = 8 * Limits::DEFAULT_MAX_EVENT_BYTES;
 
 /// A recording that is being read, or an agent that is run.
@@ -101,8 +100,8 @@ impl Input {
         Self::new(Origin::Agent(source), None, Some(history))
     }
 
-    /// Opens a file, or standard input for `-`, and reads as much as tells whether it is an object
-    /// that holds a recording.
+    /// Opens a file, or standard input for `-`, and reads enough to know whether it is an object that
+    /// holds a recording.
     pub(crate) fn open(path: &str) -> Result<Self, Unreadable> {
         if path == "-" {
             return Self::of(io::stdin(), None);
@@ -166,8 +165,8 @@ impl Input {
         Ok(Self::new(Origin::Recording(recording), Some(size), history))
     }
 
-    /// The same with the frames skipped that are no events, where that is among the repairs. Before
-    /// anything was read.
+    /// The same, skipping frames that are not events if that is among the repairs. To be called before
+    /// anything is read.
     pub(crate) fn with_repairs(mut self, repairs: Repairs) -> Self {
         if let Origin::Recording(recording) = &mut self.from {
             recording.decoder = std::mem::take(&mut recording.decoder).with_repairs(repairs);
@@ -188,7 +187,7 @@ impl Input {
         matches!(self.from, Origin::Agent(_))
     }
 
-    /// Says that no more will be asked for; gives what there is to complain about.
+    /// Ends the reading; gives a complaint, if any.
     pub(crate) fn close(self) -> Option<String> {
         match self.from {
             Origin::Recording(_) => None,
@@ -196,17 +195,17 @@ impl Input {
         }
     }
 
-    /// How many bytes were read, and how many there are where that is known.
+    /// The number of bytes read, and of all bytes if known.
     pub(crate) fn progress(&self) -> (u64, Option<u64>) {
         (self.read, self.size)
     }
 
-    /// When the event at hand came, since the recording began, where that was recorded.
+    /// When the current event came, since the recording began, if recorded.
     pub(crate) fn came_at(&self) -> Option<Duration> {
         self.came_at
     }
 
-    /// The JSON under `input`, where the recording is in an object that has it.
+    /// The JSON under `input`, if the recording is in an object that has it.
     pub(crate) fn history(&mut self) -> Option<Vec<u8>> {
         self.history.take()
     }
@@ -223,7 +222,7 @@ impl Input {
                 let line = Some(recording.lines_before + recorded.line);
                 match recorded.item {
                     Ok(RawItem::Event { raw: Raw::Bytes(bytes), .. }) => {
-                        return Ok(Next::Event(Frame { bytes, line }));
+                        return Ok(Next::Event(Frame { bytes: bytes.into(), line }));
                     }
                     Ok(RawItem::Warning(warning)) => return Ok(Next::Skipped(warning, line)),
                     // The decoder gives bytes.
@@ -254,9 +253,9 @@ struct Recording {
     source: Box<dyn Read>,
     decoder: RecordingDecoder,
     piece: Vec<u8>,
-    /// How many lines of the input come before it.
+    /// The number of lines of the input before it.
     lines_before: u64,
-    /// What the decoder said at the end, or where it gave up.
+    /// The result of the decoder at the end, or its error.
     end: Option<Result<(), Error>>,
 }
 
@@ -278,7 +277,7 @@ impl Recording {
     }
 }
 
-/// Adds what is there to be read, at least a byte unless this is the end.
+/// Reads the available bytes, at least one unless this is the end.
 fn read_piece(source: &mut impl Read, into: &mut Vec<u8>) -> io::Result<usize> {
     const PIECE: usize = 64 * 1024;
     let held = into.len();
@@ -300,8 +299,8 @@ fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(BOM).unwrap_or(text).trim_ascii_start()
 }
 
-/// Whether a text is an object with an array under `stream`, which an event is not; `None` where more of it is
-/// needed to tell.
+/// Whether a text is an object with an array under `stream`, and so not an event; `None` if more of it is
+/// needed to know.
 fn holds_stream(text: &[u8]) -> Option<bool> {
     if BOM.starts_with(text) {
         return None;
@@ -396,7 +395,7 @@ mod tests {
         ] {
             assert_eq!(read(&text).0, (whole(&[(A, 1)]).0, Ok(true)), "{text}");
         }
-        // What stands after the events is not theirs.
+        // The text after the events is ignored.
         assert_eq!(read(&format!("{{\"stream\":[{A}],\"expect\":{{")).0, whole(&[(A, 1)]));
         for empty in ["", " \n", "[]", "{\"stream\":[]}", ": nothing\n\n"] {
             assert_eq!(read(empty).0, whole(&[]), "{empty:?}");

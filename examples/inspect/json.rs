@@ -1,4 +1,4 @@
-//! Where the parts of a JSON text are, by its brackets and quotes: the text may be cut, or broken.
+//! Finds the parts of a JSON text by its brackets and quotes: the text may be cut or broken.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(crate) struct Entry {
     /// A member's name.
     pub(crate) name: Option<String>,
-    /// Where its value is, to the end of the text where that cuts it.
+    /// The range of its value, to the end of the text if it is cut.
     pub(crate) value: Range<usize>,
 }
 
@@ -42,7 +42,7 @@ impl<'t> Entries<'t> {
         self.rest().first().copied()
     }
 
-    /// A byte that has to come now.
+    /// Takes a byte that has to come next.
     fn take(&mut self, wanted: u8) -> Option<()> {
         let found = self.skip_space();
         self.is_cut = found.is_none();
@@ -90,7 +90,7 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// How much of a text is its first JSON value, and whether the value ends there.
+/// The length of the first JSON value of a text, and whether the value is complete.
 pub(crate) fn value_length(text: &[u8]) -> (usize, bool) {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.iter().enumerate() {
@@ -111,7 +111,7 @@ pub(crate) fn value_length(text: &[u8]) -> (usize, bool) {
     (text.len(), false)
 }
 
-/// Where the value at a JSON pointer stands in a JSON text.
+/// The range of the value at a JSON pointer in a JSON text.
 pub(crate) fn locate(text: &[u8], pointer: &str) -> Option<Range<usize>> {
     let from = text.len() - text.trim_ascii_start().len();
     let (length, ends) = value_length(text.get(from..)?);
@@ -154,7 +154,7 @@ mod tests {
         for broken in ["", "{", "{\"a\"", "{a:1}", "[1 2", "]", "{\"a\" 1}", "[]", "{}"] {
             assert_eq!(found(broken, "/a"), None, "{broken}");
         }
-        // Of a text that is cut, what is there.
+        // Of a text that is cut, the part that is there.
         assert_eq!(found("{\"a\":{\"b\":1},\"c\":\"x", "/a/b"), Some("1"));
     }
 

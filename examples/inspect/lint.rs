@@ -1,7 +1,7 @@
-//! Every fault of a recording, and what is legal but suspect.
+//! The linter: reports every fault of a recording, and what is legal but suspect.
 //!
-//! The stages are put together by hand here, for this is the one reader that goes on after an
-//! error: each stage is then where it was before the event at fault.
+//! It drives the stages one by one, as it continues after an error: each stage is then in its state from
+//! before the event at fault.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -116,7 +116,7 @@ impl Lint {
     }
 }
 
-/// What a rule or a lint is about, for people; `None` where there is no such thing.
+/// The explanation of a rule or a lint; `None` if there is none of this name.
 pub(crate) fn explain(name: &str) -> Option<String> {
     let wrapped = |title: String, text: &str, page: Option<String>| {
         let mut lines = Vec::new();
@@ -134,16 +134,16 @@ pub(crate) fn explain(name: &str) -> Option<String> {
     Some(wrapped(format!("{}: {}", lint.name(), lint.title()), lint.explanation(), None))
 }
 
-/// A finding of a lint, before it has a place to be shown at.
+/// A finding of a lint, without the line and text of its event.
 #[derive(Debug)]
 struct Finding {
     lint: Lint,
-    /// What it is about, by which repetitions are told.
+    /// Its subject, by which repetitions are recognized.
     subject: String,
     event: u64,
-    /// What there is to say about this one.
+    /// The note about this one.
     note: String,
-    /// Where in the event it is.
+    /// The JSON pointer of the place in the event.
     pointer: &'static str,
 }
 
@@ -155,12 +155,12 @@ struct LintReport<'a> {
     message: Cow<'a, str>,
 }
 
-/// The messages, calls and subagents of the run, as far as lints ask about them.
+/// The messages, calls and subagents of the run, as far as lints need them.
 #[derive(Debug, Default)]
 struct Seen {
     messages: HashMap<MessageId, Streamed>,
     calls: HashMap<ToolCallId, Called>,
-    /// Which message said this first.
+    /// The first message with this text.
     texts: HashMap<String, MessageId>,
     announced: HashSet<SubagentRunId>,
     anything: bool,
@@ -178,7 +178,7 @@ struct Called {
     answered: bool,
 }
 
-/// Looks at the updates of a stream for what is suspect.
+/// Searches the updates of a stream for suspect events.
 #[derive(Debug)]
 struct Lints {
     before: Snapshot,
@@ -215,7 +215,7 @@ impl Lints {
             self.run.anything = true;
         }
         self.check_subagent(event, index);
-        // An empty delta may be all that a chunk has to say.
+        // A chunk may carry nothing but an empty delta.
         let is_chunk = sent_as != event.event_type();
         match event {
             Event::RunStarted(_) => self.run = Seen::default(),
@@ -275,7 +275,7 @@ impl Lints {
     }
 
     fn check_delta(&mut self, id: &str, delta: &str, known: Option<Text>, index: u64, is_chunk: bool) {
-        /// What is shorter may repeat itself by chance: "ha", "ha".
+        /// A shorter text may repeat itself by chance: "ha", "ha".
         const LEAST: usize = 6;
         if delta.is_empty() && !is_chunk {
             self.find(Lint::EmptyDelta, id, index, "/delta", format!("it adds nothing to {id:?}"));
@@ -415,7 +415,7 @@ impl Lints {
     }
 }
 
-/// What was reported before, and how often it came again.
+/// The findings reported before, and how often each came again.
 #[derive(Debug, Default)]
 struct Repeats {
     known: HashMap<(String, String), (usize, u64)>,
@@ -434,7 +434,7 @@ struct Again {
 }
 
 impl Repeats {
-    /// More different things are not told apart.
+    /// The most distinct findings that are tracked.
     const MOST: usize = 4096;
 
     /// Whether this is new; if not, it is counted.
@@ -463,7 +463,7 @@ impl Repeats {
     }
 }
 
-/// Reads a recording to its end, whatever is wrong with it.
+/// Reads a recording to its end, whatever its faults.
 #[derive(Debug)]
 pub(crate) struct Linter<'a> {
     source: &'a str,
@@ -484,7 +484,7 @@ pub(crate) struct Linter<'a> {
     repeats: Repeats,
     first: Option<Fault>,
     counts: [u64; 3],
-    /// What is to be shown next.
+    /// The text to be shown next.
     shown: String,
 }
 
@@ -520,8 +520,8 @@ impl<'a> Linter<'a> {
         }
     }
 
-    /// Reads the recording and writes what there is to say. After each event `write` is told how
-    /// far that is, and what to write.
+    /// Reads the recording and writes the findings. After each event it calls `write` with the progress and
+    /// the text.
     pub(crate) fn run<W: Write>(
         mut self,
         input: &mut Input,
@@ -727,7 +727,7 @@ impl<'a> Linter<'a> {
         Ok(())
     }
 
-    /// The text of an event, where it is the one at hand.
+    /// The text of an event, if it is the current one.
     fn text_of<'f>(&self, event: u64, frame: &'f Frame) -> &'f [u8] {
         if event + 1 == self.lines.events() { &frame.bytes } else { &[] }
     }

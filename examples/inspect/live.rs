@@ -1,4 +1,4 @@
-//! An agent that is run, event by event.
+//! Runs an agent at an address, as an input of the tool.
 
 use std::io::Read;
 use std::iter::successors;
@@ -54,7 +54,7 @@ pub(crate) fn run(url: &str, options: &RunOptions, settings: &Settings) -> Resul
         }
     };
     let interrupt = Box::pin(async {
-        // Where the system has no such signal to give, none will come.
+        // If the system has no such signal, none will come.
         if ctrl_c().await.is_err() {
             std::future::pending().await
         }
@@ -64,7 +64,7 @@ pub(crate) fn run(url: &str, options: &RunOptions, settings: &Settings) -> Resul
     Ok(Input::live(Box::new(live), history))
 }
 
-/// What the command line asks for.
+/// The input that the command line asks for.
 fn input_of(options: &RunOptions, settings: &Settings) -> Result<RunAgentInput, Unreadable> {
     let mut ids = RandomIds::new();
     let mut input = match &options.input {
@@ -95,7 +95,7 @@ fn input_of(options: &RunOptions, settings: &Settings) -> Result<RunAgentInput, 
 
 struct Live {
     runtime: Runtime,
-    /// Done when somebody has seen enough.
+    /// Ready once the user interrupts.
     interrupt: Pin<Box<dyn Future<Output = ()>>>,
     agent: Box<dyn Agent>,
     /// `None` once the run has begun.
@@ -139,7 +139,7 @@ impl Source for Live {
             Err(error) => return Err(cut_off(&error)),
         };
         let bytes = match raw {
-            Raw::Bytes(bytes) => bytes,
+            Raw::Bytes(bytes) => bytes.into(),
             Raw::Text(text) => text.into_bytes(),
             Raw::Value(value) => value.to_string().into_bytes(),
             Raw::Event(event) => serde_json::to_vec(&event).map_err(|error| Unreadable::new(error.to_string()))?,
@@ -149,19 +149,19 @@ impl Source for Live {
     }
 
     fn close(&mut self) -> Option<String> {
-        // What a recorder has written it has written.
+        // The recorder keeps what it has written.
         self.events = None;
         self.complaint.take()
     }
 }
 
-/// What a recorder says after the run, which may be a good one even so.
+/// Whether it is the error of the recorder, after a run that may have succeeded.
 #[cfg(feature = "record")]
 fn is_of_recording(error: &AgentError) -> bool {
     error.downcast_ref::<ag_ui_stream::record::RecordingFailed>().is_some()
 }
 
-/// What ended the run, where events may have come before.
+/// The error that ended a run, perhaps after some events.
 fn cut_off(error: &Error<AgentError>) -> Unreadable {
     match error {
         Error::Source(error) => {

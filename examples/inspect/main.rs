@@ -1,8 +1,8 @@
-//! Shows what an AG-UI stream says, and whether it may.
+//! `inspect`: shows an AG-UI stream, and the rules that it breaks.
 //!
 //! Without arguments it plays a recorded run. With files, or `-` for standard input, it reads
-//! recordings in any of the usual forms and shows them, judges them, or turns them into JSON; with
-//! the address of an agent it runs that: `inspect --help`.
+//! recordings in any of the usual forms, and shows them, checks them, or turns them into JSON. With the
+//! address of an agent it runs that. See `inspect --help`.
 //!
 //! ```sh
 //! cargo run --example inspect
@@ -140,7 +140,7 @@ struct Cli {
     run: RunOptions,
 }
 
-/// What an agent is run with.
+/// The options for running an agent.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Running an agent")]
 struct RunOptions {
@@ -222,7 +222,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match inspect(&cli) {
         Ok(outcome) => ExitCode::from(outcome.exit_code()),
-        // Whoever reads the output has seen enough.
+        // The reader of the output has closed it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error.to_string());
@@ -291,7 +291,7 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
     Ok(worst)
 }
 
-/// What a rule or a lint is about.
+/// Explains a rule or a lint.
 fn explain(name: &str) -> io::Result<Outcome> {
     if let Some(explanation) = lint::explain(name) {
         io::stdout().write_all(explanation.as_bytes())?;
@@ -311,7 +311,7 @@ fn explain(name: &str) -> io::Result<Outcome> {
     Ok(Outcome::Unreadable)
 }
 
-/// What is to be read.
+/// An input to read, with its name, history and settings.
 struct Read<'a> {
     source: &'a str,
     input: &'a mut Input,
@@ -319,7 +319,7 @@ struct Read<'a> {
     settings: &'a Settings,
 }
 
-/// Every fault of a recording, and what is suspect.
+/// Reports every fault of a recording, and what is suspect.
 fn lint(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Outcome> {
     let Read { source, input, history, settings } = read;
     let terminal = io::stdout().is_terminal();
@@ -330,7 +330,7 @@ fn lint(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Outcome> 
         if shown.is_empty() {
             return Ok(());
         }
-        // The bar steps aside for what is written.
+        // The bar is hidden while text is written.
         bar.suspend(|| {
             out.write_all(shown.as_bytes())?;
             if terminal || input.is_drained() { out.flush() } else { Ok(()) }
@@ -340,7 +340,7 @@ fn lint(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Outcome> 
     Ok(outcome)
 }
 
-/// An input that cannot be read, said in the way that the command line asks for.
+/// Reports an input that cannot be read, in the form that the command line asks for.
 fn unreadable(cli: &Cli, source: &str, error: Unreadable, out: &mut impl Write) -> io::Result<Outcome> {
     let fault = Fault::Input(error);
     out.flush()?;
@@ -390,7 +390,7 @@ fn show(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Outcome> 
     let terminal = io::stdout().is_terminal();
     let screen = Screen::new(out, terminal, cli.color.on(terminal));
     let speed = cli.speed.or(cli.files.is_empty().then_some(1.0)).filter(|_| terminal && !cli.no_delay);
-    // What is live comes in its own time.
+    // A live run comes in its own time.
     let speed = speed.filter(|_| !input.is_live());
     let mut player = Player { speed, last: None };
     let mut lines = Lines::default();
@@ -466,12 +466,12 @@ fn progress_bar(input: &Input, free: bool) -> ProgressBar {
     }
 }
 
-/// Says what is wrong with what was asked for.
+/// Reports a fault of the command line.
 fn complain(text: &str) {
     say(&format!("inspect: {}\n", text::said(text)));
 }
 
-/// Writes to standard error, what is harmless; where that fails there is nobody left to tell.
+/// Writes escaped text to standard error; a failure of that is ignored.
 fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! A recording as people read it: who says what, as it is said.
+//! Shows a recording to people: who says what, while it streams.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ const LANES: [AnsiColor; 6] = [
     AnsiColor::BrightYellow,
 ];
 
-/// What grows.
+/// The kind of a block that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Text,
@@ -56,8 +56,8 @@ struct Lane {
     bars: Vec<Bar>,
 }
 
-/// Lines that a later event of the same kind replaces while they are not written yet: a hundred
-/// small changes of the state are one change to whoever looks on.
+/// Lines that are not written yet and that a later event of the same kind replaces: a hundred small
+/// changes of the state are shown as one.
 #[derive(Debug)]
 struct Pending {
     blocks: Vec<BlockId>,
@@ -71,7 +71,7 @@ struct Pending {
 pub(crate) struct Renderer<W> {
     screen: Screen<W>,
     before: Snapshot,
-    /// An agent is run, and no recording read.
+    /// Whether an agent is run, not a recording read.
     live: bool,
     lanes: HashMap<SubagentRunId, Lane>,
     next_lane: u64,
@@ -86,7 +86,7 @@ pub(crate) struct Renderer<W> {
 }
 
 impl<W: Write> Renderer<W> {
-    /// A renderer of a conversation that begins like this.
+    /// A renderer of a conversation that begins with this snapshot.
     pub(crate) fn new(screen: Screen<W>, before: Snapshot) -> Self {
         Self {
             screen,
@@ -105,8 +105,8 @@ impl<W: Write> Renderer<W> {
         }
     }
 
-    /// The name of a recording, and the conversation that was there before it. What an agent was
-    /// `asked` just now is shown.
+    /// Shows the name of a recording, and the conversation from before it; the message that an agent was
+    /// just `asked` is shown in full.
     pub(crate) fn title(&mut self, source: &str, asked: bool) -> io::Result<()> {
         self.live = asked;
         self.rule(BOLD, &[source.to_owned()])?;
@@ -124,7 +124,7 @@ impl<W: Write> Renderer<W> {
         Ok(())
     }
 
-    /// What stands at the bottom of the screen.
+    /// Sets the line at the bottom of the screen.
     pub(crate) fn set_status(&mut self, status: Option<String>) {
         let status = status.map(|status| paint(self.screen.colors(), DIM, format!("  {status}")));
         self.screen.set_status(status);
@@ -252,13 +252,13 @@ impl<W: Write> Renderer<W> {
                 self.screen.line(look, &format!("{} {}", event.name, text::json(&event.value, 300)));
             }
 
-            // A span shows by what is in it; chunks never leave expansion.
+            // A span is shown by its messages; chunks never leave expansion.
             Event::ReasoningStart(_)
             | Event::ReasoningEnd(_)
             | Event::TextMessageChunk(_)
             | Event::ToolCallChunk(_)
             | Event::ReasoningMessageChunk(_) => {}
-            // Later than this tool.
+            // An event that this tool does not know.
             other => {
                 let look = Look { aside: true, ..self.line_look("event", owner, DIM) };
                 self.screen.line(look, other.event_type().as_str());
@@ -546,7 +546,7 @@ impl<W: Write> Renderer<W> {
         self.raw = Some(Pending { blocks: vec![block], from: after.clone(), count, of: source.to_owned() });
     }
 
-    /// The fault, if there was one, and what came of it all.
+    /// Shows the fault, if any, and a summary.
     pub(crate) fn finish(
         mut self,
         source: &str,
@@ -658,7 +658,7 @@ fn duration(milliseconds: i64) -> String {
     }
 }
 
-/// The tokens that were used, as far as they were told.
+/// The tokens that were used, as far as they are known.
 fn tokens(usage: &[TokenUsage]) -> Option<String> {
     let sum = |count: fn(&TokenUsage) -> Option<u64>| {
         usage
@@ -699,7 +699,7 @@ fn shown_content(content: &Content, bytes: usize) -> String {
     }
 }
 
-/// What became of a JSON value, a line for each place.
+/// The changes of a JSON value, a line for each place.
 #[derive(Debug, Default)]
 struct Changes {
     list: Vec<Change>,
@@ -763,7 +763,7 @@ fn compare(before: &Value, after: &Value, path: &mut String, changes: &mut Chang
             }
         }
         (Value::Array(old), Value::Array(new)) => {
-            // What is the same at both ends is not what changed.
+            // Equal elements at both ends did not change.
             let same = |(one, other): &(&Value, &Value)| one == other;
             let front = old.iter().zip(new).take_while(same).count();
             let room = old.len().min(new.len()) - front;

@@ -1,4 +1,4 @@
-//! Recordings as JSON: one object a line for each input, or bare events or messages as JSON Lines.
+//! Writes recordings as JSON: one object a line for each input, or bare events or messages as JSON Lines.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -15,8 +15,8 @@ use tempfile::SpooledTempFile;
 use crate::run::{Fault, Outcome};
 use crate::text;
 
-/// A JSON array that grows without being held: beyond some length it is in a temporary file, so
-/// that memory is bounded by the conversation and not by the recording.
+/// A JSON array that grows without using memory: beyond some length it is in a temporary file, so that
+/// memory is bounded by the conversation and not by the recording.
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: BufWriter<SpooledTempFile>,
@@ -46,7 +46,7 @@ impl Spool {
     }
 }
 
-/// The end of a stream as a report tells it.
+/// The error that ended a stream, in a report.
 #[derive(Serialize)]
 pub(crate) struct ErrorReport {
     rule: Option<&'static str>,
@@ -60,7 +60,7 @@ impl ErrorReport {
     pub(crate) fn new(error: &Error, line: Option<u64>) -> Self {
         Self {
             rule: error.rule().map(ag_ui_stream::Rule::as_str),
-            // Where the input ends too early, the event at fault is the one that is not there.
+            // If the input ends too early, the event at fault is the missing one.
             event: match error {
                 Error::Truncated(truncated) => Some(truncated.events),
                 other => other.event_index(),
@@ -185,7 +185,7 @@ impl<'a> SubagentReport<'a> {
     }
 }
 
-/// How a subagent stands, in a word.
+/// The status of a subagent, in a word.
 pub(crate) fn status_word(status: &SubagentStatus) -> &'static str {
     use ag_ui_stream::event::SubagentFinishedOutcome;
     match status {
@@ -239,7 +239,7 @@ struct Head<'a> {
     runs: Runs<'a>,
 }
 
-/// What comes of one input: the object of `--json`, written piece by piece.
+/// The report of one input: the object of `--json`, written piece by piece.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) events: Spool,

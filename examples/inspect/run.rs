@@ -1,4 +1,4 @@
-//! A recording on its way through the pipeline.
+//! Runs a recording through the pipeline.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::diagnostic::{Diagnostic, Level, head};
 use crate::input::{Input, Next, Unreadable};
 
-/// What a recording came to. The worst of several decides the exit code.
+/// The outcome of a recording. The worst of several decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     Completed,
@@ -32,7 +32,7 @@ impl Outcome {
         }
     }
 
-    /// The word for it in a report, which knows three.
+    /// The word for it in a report, one of three.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Outcome::Completed => "completed",
@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-/// Why a recording was not read to a good end.
+/// Why a recording was not read to its end.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// The stream is at fault.
@@ -51,16 +51,16 @@ pub(crate) enum Fault {
         line: Option<u64>,
         /// The event, or the beginning of it.
         text: Vec<u8>,
-        /// What else there is to say.
+        /// A further note.
         note: Option<String>,
     },
-    /// The input is.
+    /// The input is at fault.
     Input(Unreadable),
 }
 
 impl Fault {
-    /// An input that cannot be read further, and what the pipeline says about its end: what was
-    /// running is cut off, and what had ended stays as it was (R8a).
+    /// An input that cannot be read further, and the result of the pipeline: an active run is cut off,
+    /// and one that had ended keeps its outcome (R8a).
     pub(crate) fn of_input(unreadable: Unreadable, finished: Result<(), Error>) -> Self {
         match (finished, unreadable.cut_by) {
             (Err(Error::Truncated(mut truncated)), Some(by)) => {
@@ -108,7 +108,7 @@ pub(crate) struct Settings {
     pub(crate) strictness: IdChecks,
     pub(crate) repairs: Repairs,
     pub(crate) compat: bool,
-    /// What `--history` gave; a recording's own comes before it.
+    /// The conversation of `--history`; that of a recording takes precedence.
     pub(crate) history: History,
 }
 
@@ -133,7 +133,7 @@ impl Settings {
         }
     }
 
-    /// The history that a recording brings along, or that of the settings.
+    /// The history of a recording, or else that of the settings.
     pub(crate) fn history_of(&self, input: &mut Input) -> Result<History, Unreadable> {
         match input.history() {
             None => Ok(self.history.clone()),
@@ -159,8 +159,8 @@ impl Settings {
             serde_json::from_str(json).map_err(no_json)?
         };
         let mut history = History::default();
-        // Messages and state are read as if a producer had sent them: what is unknown is removed,
-        // retired parts are translated, half a surrogate pair is accepted.
+        // Messages and state are read as if a producer had sent them: unknown parts are removed,
+        // retired ones translated, and half a surrogate pair is accepted.
         if let Some(messages) = members.messages {
             let event = format!(r#"{{"type":"MESSAGES_SNAPSHOT","messages":{}}}"#, messages.get());
             if let Some(Event::MessagesSnapshot(event)) = self.read_event(&event)? {
@@ -220,7 +220,7 @@ pub(crate) fn run(
                 let index = lines.events();
                 lines.add(frame.line);
                 let pushed = match std::str::from_utf8(&frame.bytes) {
-                    // The pipeline did not see them all, so that it counts wrong.
+                    // The pipeline did not see the skipped ones, so its own count would be wrong.
                     _ if skipped => pipeline.push(RawItem::Event { raw: Raw::from(frame.bytes.as_slice()), index }),
                     Ok(text) => pipeline.push(text),
                     Err(_) => pipeline.push(frame.bytes.as_slice()),
@@ -245,8 +245,8 @@ pub(crate) fn run(
     }
 }
 
-/// The error at the end of an input, of what the decoder and the pipeline say about it. An input that
-/// ends within an event does not take back the outcome of a run that had ended (R8a).
+/// The error at the end of an input, from those of the decoder and of the pipeline. An input that ends
+/// within an event does not take back the outcome of a run that had ended (R8a).
 pub(crate) fn error_of_end(cut: Option<Error>, finished: Result<(), Error>, events: u64) -> Option<Error> {
     let mut truncated = match (cut, finished) {
         (None, finished) => return finished.err(),

@@ -1,13 +1,13 @@
-//! A terminal that shows several things growing at once.
+//! Draws blocks of text on a terminal while several of them grow.
 //!
-//! What is shown is a row of blocks: a message, a tool call, a line about a step. Blocks at the
-//! front whose text is final are written once and scroll away. Below them, at the bottom of the
-//! terminal, is a live part that is drawn anew whenever something grew. Without a terminal there is
-//! no live part, and what is written is the same.
+//! A block is a message, a tool call, or a line about a step. Blocks at the front whose text is final
+//! are written once and scroll away. Below them, at the bottom of the terminal, is a live part that is
+//! drawn again whenever a block grew. Without a terminal there is no live part, and the output is the
+//! same.
 //!
-//! A block keeps its place as long as nothing of its lane was completed after it; what comes for it
-//! later is then shown in a block of its own. So a lane reads from top to bottom, and two lanes can
-//! grow side by side.
+//! A block keeps its place as long as nothing of its lane was completed after it; later text of it is
+//! then shown in a block of its own. So a lane reads from top to bottom, and two lanes can grow side by
+//! side.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -40,7 +40,7 @@ pub(crate) struct Look {
     pub(crate) style: Style,
     /// Whether blank lines set it apart.
     pub(crate) apart: bool,
-    /// Whether it stands beside what its lane says, and completes nothing.
+    /// Whether it is an aside in its lane, and completes nothing.
     pub(crate) aside: bool,
     /// Whose it is: blocks with the same key read from top to bottom.
     pub(crate) lane: u64,
@@ -60,13 +60,13 @@ struct Block {
 /// How far a block is drawn.
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
-    /// How many bytes of what follows are in another style.
+    /// The number of the next bytes that are in another style.
     lead: (usize, Style),
     /// Whether its first line was written.
     begun: bool,
 }
 
-/// What was written last, as far as the next line depends on it.
+/// The last line written, as far as the next one depends on it.
 #[derive(Clone, Debug, Default)]
 struct Above {
     anything: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Screen<W> {
 }
 
 impl<W: Write> Screen<W> {
-    /// A screen that writes here; `terminal` where the output is one. The size is asked for.
+    /// A screen that writes here; `terminal` if the output is one, whose size is then asked for.
     pub(crate) fn new(out: W, terminal: bool, colors: bool) -> Self {
         let mut screen = Self {
             out,
@@ -154,7 +154,7 @@ impl<W: Write> Screen<W> {
     }
 
     fn block(&mut self, id: BlockId) -> Option<&mut Block> {
-        // What grows is near the end.
+        // A growing block is near the end.
         self.blocks.iter_mut().rev().find(|block| block.id == id && block.open)
     }
 
@@ -180,7 +180,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Nothing more comes for a block.
+    /// Closes a block: nothing more comes for it.
     pub(crate) fn close(&mut self, id: BlockId) {
         let Some(look) = self.open.remove(&id) else { return };
         let Some(at) = self.blocks.iter().rposition(|block| block.id == id && block.open) else { return };
@@ -199,7 +199,7 @@ impl<W: Write> Screen<W> {
         id
     }
 
-    /// The same, of what is said about something.
+    /// The same for a note, which is cut and on one line.
     pub(crate) fn line(&mut self, look: Look, said: &str) -> BlockId {
         self.text(look, ("", Style::new()), &text::said(said))
     }
@@ -209,7 +209,7 @@ impl<W: Write> Screen<W> {
         self.blocks.retain(|block| block.id != id || block.drawn.begun);
     }
 
-    /// Text of its own, as it is: it has to be harmless. It comes after everything that came so far.
+    /// Writes text unchanged after everything so far; it has to be escaped already.
     pub(crate) fn raw(&mut self, text: &str) -> io::Result<()> {
         self.blocks.iter_mut().for_each(Block::settle);
         let mut out = self.take_final();
@@ -223,7 +223,7 @@ impl<W: Write> Screen<W> {
         self.write(out, Vec::new())
     }
 
-    /// What stands below everything.
+    /// Sets the line below everything.
     pub(crate) fn set_status(&mut self, status: Option<String>) {
         self.status = status;
     }
@@ -237,7 +237,7 @@ impl<W: Write> Screen<W> {
     /// Draws what has changed; on a terminal, unless that was done just now. Without one, what is
     /// written must not depend on the time.
     pub(crate) fn paint_soon(&mut self) -> io::Result<()> {
-        /// Finding one among more of them takes longer than drawing them.
+        /// With more blocks, a search takes longer than to draw them.
         const MANY: usize = 64;
         let just_now = self.painted.is_some_and(|painted| painted.elapsed() < Duration::from_millis(33));
         if self.terminal && just_now && self.blocks.len() < MANY {
@@ -267,7 +267,7 @@ impl<W: Write> Screen<W> {
         self.write(out, live)
     }
 
-    /// What does not fit is settled from the front, and goes on in a block of its own.
+    /// Finishes blocks from the front that do not fit; later text of them gets a new block.
     fn settle_front(&mut self, out: &mut Lines) {
         if let Some(front) = self.blocks.front_mut() {
             front.settle();
@@ -406,7 +406,7 @@ fn at_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// A line across the screen with something to say.
+/// A line across the screen, with text in it.
 pub(crate) fn rule(columns: usize, colors: bool, style: Style, parts: &[String]) -> String {
     let mut said = String::new();
     let mut used = 2;

@@ -1,9 +1,7 @@
-//! Text on its way out: what a stream sends is shown and never obeyed, by a terminal or by whoever reads
-//! JSON in one.
+//! Escapes all output, so that no text of a stream acts on a terminal.
 //!
-//! Everything leaves through one of these: [`harmless`] for text on several lines, [`said`] for what is
-//! said about it on one, [`write_json`] for JSON. The screen and the diagnostics call them, so that
-//! whoever fills these in does not have to.
+//! All output passes one of these: [`harmless`] for text on several lines, [`said`] for a note on one
+//! line, [`write_json`] for JSON. The screen and the diagnostics call them, so their callers need not.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,7 +12,7 @@ use serde_json::ser::Formatter;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// How many columns a text takes.
+/// The columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
@@ -53,10 +51,10 @@ fn is_harmful(c: char) -> bool {
     }
 }
 
-/// What is longer is cut, where it is about a stream and not the stream itself.
+/// A longer note is cut; text of the stream itself is not.
 const LONGEST: usize = 2_000;
 
-/// What is to be said about a stream: harmless, on one line, and cut.
+/// A note about a stream: escaped, on one line, and cut.
 pub(crate) fn said(text: &str) -> Cow<'_, str> {
     match excerpt(text, LONGEST) {
         Cow::Borrowed(text) => one_line(text),
@@ -64,7 +62,7 @@ pub(crate) fn said(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same as text of a JSON document, whose writer makes it harmless.
+/// The same for a string of JSON, which its writer escapes.
 pub(crate) fn cut(text: &str) -> Cow<'_, str> {
     excerpt(text, LONGEST)
 }
@@ -77,7 +75,7 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text, cut so that it takes at most `columns`; what is cut is an ellipsis.
+/// The text, cut to at most `columns`, with an ellipsis.
 pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.len() <= columns || width(text) <= columns {
         return Cow::Borrowed(text);
@@ -134,15 +132,15 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
 /// A JSON value on one line, with spaces to break it at, cut at about `bytes`.
 pub(crate) fn json(value: &impl Serialize, bytes: usize) -> String {
     let mut text = Bounded { text: String::new(), left: bytes, total: 0 };
-    // What does not fit is counted and not kept, however large the value is.
+    // The rest is counted and not kept, however large the value is.
     let _ = value.serialize(&mut Serializer::with_formatter(&mut text, Spaced));
     let more = text.total > text.text.len();
     let shown = one_line(&text.text);
     if more { format!("{shown}… ({})", size(text.total)) } else { shown.into_owned() }
 }
 
-/// Writes a value as JSON; in its strings, what a terminal would act upon is escaped, so that whoever
-/// reads the JSON has it as it was.
+/// Writes a value as JSON; characters that a terminal would act upon are escaped in its strings, so that a
+/// reader of the JSON gets the original text.
 pub(crate) fn write_json(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
     Ok(value.serialize(&mut Serializer::with_formatter(out, Escaped))?)
 }
@@ -201,7 +199,7 @@ impl io::Write for Bounded {
     }
 }
 
-/// Breaks a text that grows into lines, at spaces where there are any.
+/// Breaks a growing text into lines, at spaces if there are any.
 #[derive(Debug)]
 pub(crate) struct Wrapper {
     columns: usize,
@@ -235,7 +233,7 @@ impl Wrapper {
         }
         for piece in harmless(&text).split_inclusive(['\n', ' ']) {
             let mut rest = piece;
-            // Words without an end are taken in pieces, so that each is measured a few times only.
+            // Very long words are taken in pieces, so that each is measured only a few times.
             while rest.len() > 512 {
                 let end = (0..=512).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or(rest.len());
                 let (word, after) = rest.split_at(end);
@@ -263,7 +261,7 @@ impl Wrapper {
             let end = self.break_at();
             let rest = self.line.split_off(end);
             let full = std::mem::replace(&mut self.line, rest.trim_start().to_owned());
-            // An indentation that leaves no room for its text is given up.
+            // An indentation that leaves no room for text is dropped.
             if !full.trim().is_empty() {
                 lines.extend([full.trim_end().to_owned()]);
             }

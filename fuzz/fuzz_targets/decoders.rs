@@ -1,5 +1,4 @@
-//! A format, a length and bytes: no panic; cut into pieces of that length they give what they give
-//! whole.
+//! Fuzz target: bytes in a format give the same whole and cut into pieces of a length, without a panic.
 
 #![no_main]
 

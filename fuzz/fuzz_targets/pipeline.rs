@@ -1,4 +1,5 @@
-//! One event a line: no panic; the pipeline says what its stages say; held snapshots never change.
+//! Fuzz target: events, one a line: no panic, the pipeline gives the same as its stages, and held
+//! snapshots never change.
 
 #![no_main]
 

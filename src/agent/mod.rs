@@ -1,4 +1,4 @@
-//! Something that can run an agent.
+//! The `Agent` trait: anything that can run and give raw events, such as a client or a recording.
 
 use core::fmt;
 use core::pin::Pin;
@@ -15,8 +15,7 @@ use crate::raw::Owned;
 use crate::raw::{Raw, RawEvent, RawItem};
 use crate::run_input::RunAgentInput;
 
-/// What running an agent gives: its raw events, as they come, with the warnings of whatever
-/// decoded them.
+/// The raw events of a run, as they come, with the warnings of the decoder.
 ///
 /// A stream that any method of [`EventStreamExt`] takes. [`raw_event_stream`] makes one, and has it say
 /// first which [options](RawItem::Options) it is read with: the input's messages and state, so that
@@ -27,14 +26,13 @@ use crate::run_input::RunAgentInput;
 /// [`Error::LimitExceeded`], [`Error::Malformed`]. The error is the last item.
 pub type RawEventStream = Pin<Box<dyn Stream<Item = Result<RawItem, Error<AgentError>>> + Send>>;
 
-/// Something that can run an agent and give its raw events: a connection to a server, a program
-/// of your own, a recording.
+/// Anything that can run and give raw events: a client of a server, a program of your own, a recording.
 ///
-/// It is object safe: an application can hold a `Box<dyn Agent>` and put another in its place for
-/// a test. [`AgentExt`] has the way from here to events and conversations. Implemented for:
+/// It is object safe: an application can hold a `Box<dyn Agent>` and replace it for a test.
+/// [`AgentExt`] leads from here to events and conversations. Implemented for:
 ///
 /// - closures from the input to a future of a stream ([`agent_fn`] helps to write them);
-/// - [`Replay`], events that are there already;
+/// - [`Replay`], given events;
 /// - `Box<dyn Agent>`, `&dyn Agent` and any [`Arc`] of an agent.
 ///
 /// # Examples
@@ -70,20 +68,20 @@ pub type RawEventStream = Pin<Box<dyn Stream<Item = Result<RawItem, Error<AgentE
 /// ```
 #[async_trait]
 pub trait Agent: Send + Sync {
-    /// Starts a run, and gives its events as soon as they come.
+    /// Starts a run, and gives its events as they come.
     ///
-    /// To drop the stream is to give the run up.
+    /// Dropping the stream abandons the run.
     ///
     /// # Errors
-    /// Where the run cannot be started. What fails later is the last item of the stream.
+    /// If the run cannot be started. A later failure is the last item of the stream.
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError>;
 }
 
-/// From an [`Agent`] to events and conversations, with one call.
+/// The events and conversations of an [`Agent`], with one call.
 ///
-/// The conversation begins with the messages and the state of the input. Both that the agent
-/// cannot be run and that its stream fails are [`Error::Source`]; what its decoder finds is the same
-/// error as without an agent, and its warnings are among the others.
+/// The conversation begins with the messages and the state of the input. If the agent cannot be run, or
+/// its stream fails, the error is [`Error::Source`]. Errors and warnings of its decoder are the same as
+/// without an agent.
 ///
 /// Each has a twin that takes [`Options`]. What these leave open is the agent's to say: a client passes the
 /// limits on that its decoder has.
@@ -171,9 +169,49 @@ pub trait AgentExt: Agent {
             Ok(self.run(input).await.map_err(Error::Source)?.items_with(options))
         }
     }
+
+    /// The agent with a [layer](crate::layer) around it.
+    fn layer<L: Layer<Self>>(self, layer: L) -> L::Agent
+    where
+        Self: Sized,
+    {
+        layer.layer(self)
+    }
 }
 
 impl<A: Agent + ?Sized> AgentExt for A {}
+
+/// What can be put around an agent: those of [`layer`](crate::layer), or one of your own. A closure from an
+/// agent to another is one too.
+///
+/// ```
+/// use ag_ui_stream::agent::Replay;
+/// use ag_ui_stream::{AgentExt, RunAgentInput};
+/// use futures::StreamExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let agent = Replay::new([r#"{"type":"RUN_ERROR","message":"no"}"#]).layer(|agent: Replay| agent.failing("reset"));
+/// let mut events = agent.events(RunAgentInput::new("thread", "run", [])).await.unwrap();
+/// assert!(events.next().await.unwrap().is_ok());
+/// assert!(events.next().await.unwrap().is_err());
+/// # }
+/// ```
+pub trait Layer<A> {
+    /// The agent with the layer around it.
+    type Agent: Agent;
+
+    /// Puts the layer around an agent.
+    fn layer(self, agent: A) -> Self::Agent;
+}
+
+impl<A, B: Agent, F: FnOnce(A) -> B> Layer<A> for F {
+    type Agent = B;
+
+    fn layer(self, agent: A) -> B {
+        self(agent)
+    }
+}
 
 #[async_trait]
 impl<F, Fut, S> Agent for F
@@ -294,8 +332,8 @@ fn unwrapped(error: Error<AgentError>) -> Error<AgentError> {
     }
 }
 
-/// Gives a closure back as it is, and tells the compiler that it is an [`Agent`]: the types of its
-/// argument and of its error need not be written then.
+/// Returns a closure unchanged, and tells the compiler that it is an [`Agent`]: the types of its
+/// argument and error are then inferred.
 ///
 /// # Examples
 /// ```
@@ -347,8 +385,7 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
     }
 }
 
-/// An agent that gives events which are there already, the same in each run: a recording, or a
-/// test's.
+/// An agent that gives the same events in each run: those of a recording or of a test.
 ///
 /// Of its input it takes no more than the conversation before; what it gives carries the ids that it was
 /// made with.
@@ -374,7 +411,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// An agent that gives these events, then ends.
+    /// An agent that gives these events and then ends.
     pub fn new(events: impl IntoIterator<Item: Into<Raw>>) -> Self {
         let events: Arc<[Raw]> = events.into_iter().map(Into::into).collect();
         Self::from_fn(move || {

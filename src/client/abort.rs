@@ -1,14 +1,14 @@
-//! To end a run from elsewhere.
+//! `AbortHandle`: ends runs of the clients from elsewhere.
 
 use core::fmt;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Ends the runs that it belongs to, from anywhere: they end with an error that says so
-/// (`Aborted`), and their connection is closed.
+/// Ends the runs that it belongs to, from anywhere: they end with the error `Aborted`, and their
+/// connection is closed.
 ///
-/// A clone is the same handle. To drop it does nothing.
+/// A clone is the same handle. Dropping it does nothing.
 #[derive(Clone)]
 pub struct AbortHandle(Arc<watch::Sender<bool>>);
 
@@ -17,7 +17,7 @@ impl AbortHandle {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Ends the runs, now and for ever: what is begun afterwards ends at once.
+    /// Ends the runs, for ever: a run that begins later ends at once.
     pub fn abort(&self) {
         self.0.send_replace(true);
     }
@@ -28,9 +28,9 @@ impl AbortHandle {
         *self.0.borrow()
     }
 
-    /// Waits for it.
+    /// Waits for the call of [`abort`](AbortHandle::abort).
     pub(super) async fn aborted(self) {
-        // The sender is alive as long as this is, so that there is no error to have.
+        // The sender is alive as long as this is, so there is no error.
         let _ = self.0.subscribe().wait_for(|aborted| *aborted).await;
     }
 }

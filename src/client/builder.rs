@@ -1,4 +1,4 @@
-//! What both agents are set up with, and how they start a run.
+//! The builder and the start of a run, shared by `HttpAgent` and `WebSocketAgent`.
 
 use core::fmt;
 use core::future::Future;
@@ -11,9 +11,9 @@ use reqwest::header::HeaderMap;
 #[cfg(not(feature = "reqwest"))]
 use tokio_tungstenite::tungstenite::http::header::HeaderMap;
 
-use super::guard::{Deadline, unless_aborted, until, within};
 use super::headers::Headers;
 use super::options::Common;
+use super::stoppable::{Deadline, unless_aborted, until, within};
 use super::{AbortHandle, ClientError};
 use crate::agent::BoxError;
 use crate::error::Error;
@@ -24,13 +24,13 @@ use crate::raw::RawItem;
 use crate::run_input::RunAgentInput;
 use crate::warning::Warning;
 
-/// What changes a request before it is sent.
+/// The user's function that changes a request before it is sent.
 type Prepare<R> = Arc<dyn Fn(R) -> BoxFuture<'static, Result<R, BoxError>> + Send + Sync>;
 
-/// How long it may take to connect, unless told otherwise.
+/// The default limit of the time to connect.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
 
-/// What a builder gathers, beside the address.
+/// The settings of a builder, without the address.
 pub(super) struct Setup<R, O> {
     pub(super) headers: Headers,
     pub(super) prepare: Option<Prepare<R>>,
@@ -44,15 +44,14 @@ impl<R, O> Setup<R, O> {
         Self { headers: Headers::new(), prepare: None, connect: Some(CONNECT), options, outgoing: Outgoing::new() }
     }
 
-    /// The makings of an agent that sends these headers, and those that were asked for in place of
-    /// them.
+    /// The parts of an agent. It sends these headers, unless the settings have others of their names.
     pub(super) fn finish(self, mut headers: HeaderMap) -> Result<Runner<R, O>, ClientError> {
         headers.extend(self.headers.finish().map_err(ClientError::Prepare)?);
         Ok(Runner { headers, prepare: self.prepare, options: self.options, outgoing: self.outgoing, abort: None })
     }
 }
 
-/// What an agent has beside its address.
+/// The parts of an agent, without the address.
 pub(super) struct Runner<R, O> {
     pub(super) headers: HeaderMap,
     prepare: Option<Prepare<R>>,
@@ -101,7 +100,7 @@ impl<R, O> Runner<R, O> {
         (Self { abort: Some(abort.clone()), ..self.clone() }, abort)
     }
 
-    /// Without the address's query and the values of headers: they may be secret.
+    /// Shows neither the query of the address nor the values of headers: they may be secret.
     pub(super) fn show(&self, name: &str, host: Option<&str>, path: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result
     where
         O: fmt::Debug,
@@ -127,7 +126,7 @@ impl<R, O: Clone> Clone for Runner<R, O> {
     }
 }
 
-/// The input as it is sent, in JSON (rule T4), and what there is to say about it.
+/// The input as it is sent, in JSON (rule T4), and the warnings about it.
 fn body_of(outgoing: Outgoing, input: RunAgentInput) -> Result<(String, Vec<Warning>), ClientError> {
     let (input, warnings) = outgoing.prepare(input).map_err(|error| match error {
         Error::Malformed(error) => ClientError::Input(error),
@@ -136,8 +135,8 @@ fn body_of(outgoing: Outgoing, input: RunAgentInput) -> Result<(String, Vec<Warn
     Ok((serde_json::to_string(&input).map_err(ClientError::Json)?, warnings))
 }
 
-/// The methods of both agents and of their builders. What is prepared is a `$request`; the example of
-/// it differs.
+/// The methods of both agents and of their builders. They differ in the `$request` that is prepared, and
+/// in its example.
 macro_rules! agent_and_builder {
     ($agent:ident, $builder:ident, $request:ty, $options:ty, $($example:literal)*) => {
         impl $agent {
@@ -149,8 +148,8 @@ macro_rules! agent_and_builder {
                 Self::builder(url).build()
             }
 
-            /// The same agent with a handle that ends its runs, those that are open and those that are
-            /// begun later, the wait for an answer included.
+            /// The same agent with a handle that ends its runs, present and later ones, also while they
+            /// wait for an answer.
             pub fn abortable(&self) -> (Self, AbortHandle) {
                 let (runner, abort) = self.runner.abortable();
                 (Self { runner, ..self.clone() }, abort)
@@ -165,10 +164,10 @@ macro_rules! agent_and_builder {
         }
 
         impl $builder {
-            /// How long it may take to connect, unless told otherwise: ten seconds.
+            /// The default limit of the time to connect: ten seconds.
             pub const DEFAULT_CONNECT: Duration = CONNECT;
 
-            /// Sends this header with each request, in place of the one of that name.
+            /// Sends this header with each request, replacing one of that name.
             ///
             /// An invalid name or value is an error when the agent is built.
             pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
@@ -176,7 +175,7 @@ macro_rules! agent_and_builder {
                 self
             }
 
-            /// Sends these headers with each request, in place of those of the same names.
+            /// Sends these headers with each request, replacing those of the same names.
             pub fn headers(mut self, more: HeaderMap) -> Self {
                 self.setup.headers = self.setup.headers.extend(more);
                 self
@@ -211,9 +210,9 @@ macro_rules! agent_and_builder {
                 self
             }
 
-            /// Talks to a server that speaks this version of the protocol at most: what it cannot
-            /// receive is not sent ([`Outgoing::max_protocol_version`]), and what it cannot say is not
-            /// given ([`Downgrader`](crate::machine::Downgrader)), with warnings among the events.
+            /// For a server that speaks this version of the protocol at most: input that it cannot receive
+            /// is not sent ([`Outgoing::max_protocol_version`]), and events that it cannot know are dropped
+            /// ([`Downgrader`](crate::machine::Downgrader)), with warnings among the events.
             ///
             /// [`Outgoing::max_protocol_version`]: crate::input::Outgoing::max_protocol_version
             pub fn max_protocol_version(mut self, peer: ProtocolVersion) -> Self {

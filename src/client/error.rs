@@ -1,4 +1,4 @@
-//! What can be wrong with a run over a network, for both clients: each cause is one row here.
+//! `ClientError`: why a run over a network failed, for both clients.
 
 use core::error::Error as StdError;
 use core::fmt;
@@ -21,10 +21,9 @@ use crate::rule::Rule;
 ///
 /// Through the trait [`Agent`](crate::Agent) it is the error within [`AgentError`]:
 /// `error.downcast_ref::<ClientError>()`. [`Error::is_truncated`](crate::Error::is_truncated),
-/// [`rule`](crate::Error::rule) and [`is_transport`](crate::Error::is_transport) look through to it.
+/// [`rule`](crate::Error::rule) and [`is_transport`](crate::Error::is_transport) take it into account.
 ///
-/// What the library said, an error of `reqwest` or of `tungstenite`, is the
-/// [`source`](StdError::source).
+/// The error of the library, `reqwest` or `tungstenite`, is the [`source`](StdError::source).
 ///
 /// | when | variants | [`truncated_by`](ClientError::truncated_by) |
 /// |---|---|---|
@@ -39,9 +38,9 @@ use crate::rule::Rule;
 /// | | [`Aborted`](Self::Aborted) | `Close` |
 /// | after the end of the run | [`AfterRun`](Self::AfterRun), which holds one of these or [`Partial`](Self::Partial) | |
 ///
-/// A connection that is closed in good order is no error here: within an event it is
-/// [`Error::Truncated`](crate::Error::Truncated) by `Partial`, and between two events before the end
-/// of the run it is found by verification and is the same by `Close`.
+/// A connection that is closed normally is not an error here. Within an event it is
+/// [`Error::Truncated`](crate::Error::Truncated) by `Partial`; between two events, before the end of the
+/// run, verification gives the same by `Close`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -49,7 +48,7 @@ pub enum ClientError {
     Input(Box<Malformed>),
     /// The input cannot be written as JSON; nothing was sent.
     Json(serde_json::Error),
-    /// The request could not be made: an invalid address, or a system that has no client to give.
+    /// The request could not be made: the address is invalid, or the system provides no client.
     Request(BoxError),
     /// The request could not be prepared: an invalid header, or a hook that failed; nothing was sent.
     Prepare(BoxError),
@@ -67,60 +66,60 @@ pub enum ClientError {
     NotSent(Duration),
     /// The server gave no answer, or one that is neither HTTP nor a WebSocket.
     NoAnswer(BoxError),
-    /// The head of an answer was not whole after this long, whatever came of it.
+    /// The head of an answer was not complete after this long.
     NoHead(Duration),
-    /// The answer has a status that means no success, or, for a WebSocket, opens none.
+    /// The status of the answer is not a success, or does not open the WebSocket.
     Status(Box<Answer>),
-    /// The answer sends on to another address, which was not asked:
-    /// `HttpAgentBuilder::redirects_to` says which are.
+    /// The answer redirects to another address, which was not followed: see
+    /// `HttpAgentBuilder::redirects_to`.
     Redirect {
         /// The status.
         status: StatusCode,
-        /// The address, without what may be secret in it: user, query and fragment.
+        /// The address, without user, query and fragment, which may be secret.
         to: String,
     },
     /// The answer is of a type that holds no events: an HTML page, or no type at all.
     /// `HttpOptions::assume_format` reads it all the same.
     ContentType {
-        /// The type; `None` where there is none, or where it is not text.
+        /// The type; `None` if there is none, or if it is not text.
         content_type: Option<String>,
         /// The rest of the answer, whose status is a success.
         answer: Box<Answer>,
     },
-    /// The answer is compressed, though the request asked that it be not.
+    /// The answer is compressed, against the request.
     ContentEncoding {
         /// All encodings that it names.
         encoding: String,
     },
-    /// The connection broke, or what came is not HTTP or not WebSocket.
+    /// The connection broke, or the bytes are not valid HTTP or WebSocket.
     Body(BoxError),
     /// The body ended without an event, though it was not empty.
     NoEvents {
         /// The beginning of the body, 4 KiB at most.
         excerpt: String,
     },
-    /// The server closed the WebSocket, and gave a reason: neither
-    /// [1000, 1001](https://www.rfc-editor.org/rfc/rfc6455#section-7.4.1) nor none.
+    /// The server closed the WebSocket with a code other than
+    /// [1000 or 1001](https://www.rfc-editor.org/rfc/rfc6455#section-7.4.1).
     Closed {
         /// The code.
         code: u16,
-        /// What was said to it.
+        /// The reason that the server gave.
         reason: String,
     },
-    /// A binary message came, and the feature `protobuf`, which reads them, is off.
+    /// A binary message came, and the feature `protobuf` is off.
     Binary,
     /// Nothing came for this long: not a byte of a body, not a message, not even a ping.
     Silent(Duration),
-    /// Something may have come, but no event for this long.
+    /// No event came for this long, though other bytes may have.
     NoEvent(Duration),
     /// The run took longer than was allowed.
     Deadline(Duration),
     /// It was [aborted](super::AbortHandle::abort).
     Aborted,
-    /// The bytes ended within an event, after the end of the run; before it, that is
+    /// The bytes ended within an event, after the end of the run; before that end it is
     /// [`Error::Truncated`](crate::Error::Truncated).
     Partial,
-    /// What came after the end of the run, which it does not take back (rule R8a).
+    /// An error after the end of the run, whose outcome stands (rule R8a).
     AfterRun(Box<ClientError>),
 }
 
@@ -130,7 +129,7 @@ pub enum ClientError {
 pub struct Answer {
     /// The status.
     pub status: StatusCode,
-    /// The beginning of the body, 4 KiB at most, as far as it came in good time.
+    /// The beginning of the body, 4 KiB at most, as far as it came within a few seconds.
     pub excerpt: String,
     headers: AnswerHeaders,
 }
@@ -146,13 +145,13 @@ impl fmt::Debug for AnswerHeaders {
 }
 
 impl Answer {
-    /// An answer with the beginning of its body, one byte more than an excerpt holds at most.
+    /// An answer with the beginning of its body, up to one byte more than an excerpt holds.
     pub(super) fn new(status: StatusCode, headers: HeaderMap, body: &[u8]) -> Box<Self> {
         Box::new(Self { status, excerpt: cut(body), headers: AnswerHeaders(headers) })
     }
 
-    /// The headers: `Retry-After`, the id of the request. They may hold secrets, such as cookies;
-    /// `Debug` shows their names alone.
+    /// The headers, such as `Retry-After` or the id of the request. They may hold secrets, such as
+    /// cookies; `Debug` shows only their names.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.headers.0
@@ -160,8 +159,8 @@ impl Answer {
 }
 
 impl ClientError {
-    /// What cut the run off, where events may have come before (rule R8); `None` for an error from
-    /// before that, for one of a message, and for what came after the end of the run (rule R8a).
+    /// What cut the run off, if events may have come before (rule R8); `None` for an earlier error, for
+    /// one about a message, and for one after the end of the run (rule R8a).
     #[must_use]
     pub fn truncated_by(&self) -> Option<TruncatedBy> {
         match self {
@@ -175,8 +174,8 @@ impl ClientError {
         }
     }
 
-    /// The rule that was broken: T4 by the input, T1a by the type of the answer, R8 by whatever cut
-    /// the run off; `None` where the transport failed before or after the run.
+    /// The rule that was broken: T4 by the input, T1a by the type of the answer, R8 if the run was cut
+    /// off; `None` if the transport failed before or after the run.
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
         match self {
@@ -186,7 +185,7 @@ impl ClientError {
         }
     }
 
-    /// The answer, where it is what is wrong.
+    /// The answer, if that is at fault.
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {
         match self {
@@ -195,8 +194,7 @@ impl ClientError {
         }
     }
 
-    /// The status of the answer, where it is what is wrong, or what made something wrong look
-    /// right.
+    /// The status of the answer, if the answer is at fault, whatever the status.
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         match self {
@@ -205,7 +203,7 @@ impl ClientError {
         }
     }
 
-    /// The code with which the server closed the WebSocket, where it is what is wrong.
+    /// The code with which the server closed the WebSocket, if that is the error.
     #[must_use]
     pub fn close_code(&self) -> Option<u16> {
         match self {
@@ -227,8 +225,8 @@ impl ClientError {
         }
     }
 
-    /// That no request could be made, or no answer came. Addresses may hold secrets, so they are
-    /// left out.
+    /// From an error of `reqwest` before an answer came. Addresses may hold secrets, so they are left
+    /// out.
     #[cfg(feature = "reqwest")]
     pub(super) fn of_request(error: reqwest::Error) -> Self {
         let no_tls = error.url().is_some_and(|url| url.scheme() == "https") && is_refused_scheme(&error);
@@ -241,7 +239,7 @@ impl ClientError {
         }
     }
 
-    /// That a WebSocket could not be opened.
+    /// From an error of `tungstenite` while a WebSocket was opened.
     #[cfg(feature = "websocket")]
     pub(super) fn of_handshake(error: tungstenite::Error) -> Self {
         use tungstenite::Error as Said;
@@ -260,7 +258,7 @@ impl ClientError {
     }
 }
 
-/// Whether the connector took no other scheme than `http`: it says so in words alone.
+/// Whether the connector refused any scheme but `http`: only the text of the error tells.
 #[cfg(feature = "reqwest")]
 fn is_refused_scheme(error: &reqwest::Error) -> bool {
     core::iter::successors(error.source(), |&error| error.source())
@@ -286,13 +284,17 @@ impl fmt::Display for ClientError {
             ClientError::Send(_) => f.write_str("the input of the run could not be sent"),
             ClientError::NotSent(limit) => write!(f, "the server did not take the input of the run within {limit:?}"),
             ClientError::NoAnswer(_) => f.write_str("the server gave no answer"),
-            ClientError::NoHead(limit) => write!(f, "the head of an answer was not whole after {limit:?}"),
+            ClientError::NoHead(limit) => write!(f, "the head of an answer was not complete after {limit:?}"),
             ClientError::Status(answer) => {
                 write!(f, "the server answered {}", answer.status)?;
                 write_excerpt(f, &answer.excerpt)
             }
             ClientError::Redirect { status, to } => {
-                write!(f, "the server answered {status} and sends on to {:?}, which was not asked", excerpt(to, 200))
+                write!(
+                    f,
+                    "the server answered {status} and redirects to {:?}, which was not followed",
+                    excerpt(to, 200)
+                )
             }
             ClientError::ContentType { content_type, answer } => {
                 let status = answer.status;
@@ -304,7 +306,7 @@ impl fmt::Display for ClientError {
                 write_excerpt(f, &answer.excerpt)
             }
             ClientError::ContentEncoding { encoding } => {
-                write!(f, "the answer is compressed ({:?}), and was not to be", excerpt(encoding, 80))
+                write!(f, "the answer is compressed ({:?}), against the request", excerpt(encoding, 80))
             }
             ClientError::Body(_) => f.write_str("the connection broke"),
             ClientError::NoEvents { excerpt } => {
@@ -322,7 +324,7 @@ impl fmt::Display for ClientError {
             ClientError::Aborted => f.write_str("aborted"),
             ClientError::Partial => f.write_str("the bytes ended within an event"),
             ClientError::AfterRun(error) => {
-                // Without the claim that the run was cut off.
+                // The run was not cut off, so that claim is left out.
                 let error = error.to_string();
                 write!(f, "after the end of the run: {}", error.strip_prefix("R8: truncated: ").unwrap_or(&error))
             }
@@ -342,7 +344,7 @@ impl StdError for ClientError {
             | ClientError::NoAnswer(error)
             | ClientError::Body(error) => Some(&**error),
             ClientError::AfterRun(error) => error.source(),
-            // The text of the others says all.
+            // The others have no cause.
             _ => None,
         }
     }

@@ -1,12 +1,12 @@
-//! What an error quotes of an answer that holds no events.
+//! Excerpts of the body of an answer, for errors.
 
 use core::fmt;
 
-/// How much of a body an error quotes.
+/// The most bytes of a body that an error holds.
 pub(super) const MAX_EXCERPT: usize = 4096;
 
-/// At most [`MAX_EXCERPT`] bytes of text; what is not UTF-8 is replaced, a character that does not
-/// fit is left out.
+/// At most [`MAX_EXCERPT`] bytes of text; invalid UTF-8 is replaced, a character that does not fit is
+/// left out.
 pub(super) fn cut(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut chunks = bytes.utf8_chunks().peekable();
@@ -26,7 +26,7 @@ pub(super) fn cut(bytes: &[u8]) -> String {
     text
 }
 
-/// Enough of the body to know it by; all of the excerpt is in the field.
+/// Writes the beginning of the excerpt; the field of the error has all of it.
 pub(super) fn write_excerpt(f: &mut fmt::Formatter<'_>, excerpt: &str) -> fmt::Result {
     match excerpt.trim() {
         "" => Ok(()),

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderMap, Hea
 
 use crate::agent::BoxError;
 
-/// Headers as a builder gathers them, or why one of them is invalid, which the end of the building says.
+/// The headers set so far, or the error of the first invalid one, which `build` gives.
 pub(super) struct Headers(Result<HeaderMap, BoxError>);
 
 impl Headers {
@@ -15,7 +15,7 @@ impl Headers {
         Self(Ok(HeaderMap::new()))
     }
 
-    /// Sets a header, in place of those of that name.
+    /// Sets a header, replacing those of that name.
     pub(super) fn insert(self, name: &str, value: &str) -> Self {
         self.change(|headers| {
             headers.insert(HeaderName::try_from(name)?, HeaderValue::try_from(value)?);
@@ -23,7 +23,7 @@ impl Headers {
         })
     }
 
-    /// Sets headers, in place of those of the same names.
+    /// Sets headers, replacing those of the same names.
     pub(super) fn extend(self, more: HeaderMap) -> Self {
         self.change(|headers| {
             headers.extend(more);
@@ -31,7 +31,7 @@ impl Headers {
         })
     }
 
-    /// Sets the bearer token, which no log is to show.
+    /// Sets the bearer token, marked as sensitive.
     pub(super) fn bearer(self, token: &str) -> Self {
         self.change(|headers| {
             let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;

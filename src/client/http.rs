@@ -1,4 +1,4 @@
-//! The agent behind an HTTP address.
+//! `HttpAgent`: runs an agent behind an HTTP address.
 
 use core::fmt;
 use core::future::Future;
@@ -11,7 +11,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Url};
 
 use super::builder::{CONNECT, Runner, Setup, agent_and_builder};
-use super::guard::within;
+use super::stoppable::within;
 use super::{AbortHandle, ClientError, HttpEvents, HttpOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, told};
 use crate::codec::Format;
@@ -22,18 +22,18 @@ use crate::version::ProtocolVersion;
 /// An agent behind an HTTP address: it posts the input of a run, and gives the events of the
 /// answer, server-sent events or protobuf.
 ///
-/// - What is sent is the input as [`Outgoing`](crate::input::Outgoing) makes it ready (rule T4). What that has to say are the
-///   first warnings of the stream.
-/// - Status, `Content-Encoding` and `Content-Type` are checked before anything is read: an HTML
-///   page is never a success, nor is an empty body, which verification finds truncated.
-/// - One request a run: nothing is tried again, nothing resumed. A redirect that repeats the `POST`, 307
-///   or 308, is followed within the origin of the address, and to those that
-///   [`redirects_to`](HttpAgentBuilder::redirects_to) names; what another is sent would be the headers,
-///   the conversation and the state. It is [`ClientError::Redirect`], as is any other.
-/// - To drop the stream is to close the connection; an [`AbortHandle`] does so from elsewhere.
+/// - The input is prepared by [`Outgoing`](crate::input::Outgoing) (rule T4). Its warnings come first in
+///   the stream.
+/// - Status, `Content-Encoding` and `Content-Type` are checked before the body is read: an HTML page is
+///   never a success, nor is an empty body, which verification finds truncated.
+/// - One request a run: no retry, no resuming. A redirect that repeats the `POST`, 307 or 308, is
+///   followed within the origin of the address and to origins that
+///   [`redirects_to`](HttpAgentBuilder::redirects_to) names. Any other is [`ClientError::Redirect`]: it
+///   would drop the `POST`, or send headers, conversation and state elsewhere.
+/// - Dropping the stream closes the connection; an [`AbortHandle`] does so from elsewhere.
 ///
 /// [`start`](HttpAgent::start) gives the events with a typed error of the source. As an [`Agent`] it
-/// gives the same, that error within [`AgentError`].
+/// gives the same, with that error within [`AgentError`].
 ///
 /// A clone is cheap, and shares the connections.
 ///
@@ -73,16 +73,16 @@ impl HttpAgent {
         }
     }
 
-    /// Starts a run, and gives its events once the head of the answer is there and found good.
+    /// Starts a run, and gives its events once the head of the answer has come and is valid.
     ///
     /// They [say first](crate::RawItem::Options) what the conversation is, where the input has one, and
     /// how they are read.
     ///
     /// # Errors
-    /// [`ClientError`], those from before the first event.
+    /// [`ClientError`]: the variants before the first event.
     ///
     /// # Cancel safety
-    /// To drop the future is to give the run up; the server may have begun it.
+    /// Dropping the future abandons the run, which the server may have begun.
     pub async fn start(&self, input: RunAgentInput) -> Result<HttpEvents, ClientError> {
         let options = &self.runner.options;
         let run = async |body: String, deadline, abort| {
@@ -104,7 +104,7 @@ impl fmt::Debug for HttpAgent {
     }
 }
 
-/// How many redirects are followed for one run, as `reqwest` does.
+/// The most redirects followed for one run, the same as in `reqwest`.
 const MAX_REDIRECTS: usize = 10;
 
 /// Sets up an [`HttpAgent`].
@@ -137,28 +137,28 @@ agent_and_builder!(
 );
 
 impl HttpAgentBuilder {
-    /// Uses this client: its pool, its proxies, its TLS, its connect timeout. A total timeout that it
-    /// has would end healthy runs.
+    /// Uses this client: its pool, its proxies, its TLS, its connect timeout. If it has a total timeout,
+    /// that ends healthy runs.
     ///
-    /// Its redirects too: a client with the defaults of `reqwest` sends the conversation, and the
-    /// headers but `Authorization` and cookies, wherever it is told to. One with
-    /// [`Policy::none`] sends them nowhere.
+    /// Its redirects too: a client with the defaults of `reqwest` follows a redirect anywhere, and sends
+    /// the conversation and all headers but `Authorization` and cookies. One with [`Policy::none`]
+    /// follows none.
     pub fn client(self, client: Client) -> Self {
         Self { client: Some(client), ..self }
     }
 
     /// Follows redirects to this origin too, such as `https://eu.example.com`, if they repeat the
-    /// `POST`: 307 and 308. It is sent the input and all headers but `Authorization`. Never followed is
-    /// one from `https` to `http`, nor an eleventh.
+    /// `POST`: 307 and 308. The origin receives the input and all headers but `Authorization`. A
+    /// redirect from `https` to `http` is never followed, nor is an eleventh.
     ///
-    /// Without effect on a [`client`](HttpAgentBuilder::client) that was given.
+    /// Has no effect on a [`client`](HttpAgentBuilder::client) of your own.
     pub fn redirects_to(mut self, origin: impl AsRef<str>) -> Self {
         self.trusted.push(origin.as_ref().to_owned());
         self
     }
 
-    /// How long it may take to connect; `None` as long as the system allows. Without effect on a
-    /// [`client`](HttpAgentBuilder::client) that was given.
+    /// Limits the time to connect; `None` for the limit of the system. Has no effect on a
+    /// [`client`](HttpAgentBuilder::client) of your own.
     pub fn connect_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.setup.connect = limit.into();
         self
@@ -167,8 +167,8 @@ impl HttpAgentBuilder {
     /// The agent.
     ///
     /// # Errors
-    /// [`ClientError::Request`] for an invalid address or origin, or where the system has no client to
-    /// give; [`ClientError::Prepare`] for an invalid header.
+    /// [`ClientError::Request`] for an invalid address or origin, or if the system provides no client;
+    /// [`ClientError::Prepare`] for an invalid header.
     pub fn build(self) -> Result<HttpAgent, ClientError> {
         let trusted: Result<Vec<Url>, _> = self.trusted.iter().map(|origin| origin.parse()).collect();
         let trusted = trusted.map_err(|error| ClientError::Request(BoxError::from(error)))?;
@@ -192,7 +192,7 @@ impl HttpAgentBuilder {
     }
 }
 
-/// Follows what [may be asked](may_ask). The answer that it stops at says where it would have gone.
+/// Follows redirects to addresses that [may be asked](may_ask), and stops at the answer with any other.
 fn redirects(trusted: Vec<Url>) -> Policy {
     Policy::custom(move |attempt| {
         let repeats = matches!(attempt.status().as_u16(), 307 | 308);
@@ -204,14 +204,14 @@ fn redirects(trusted: Vec<Url>) -> Policy {
 }
 
 /// Whether an address may be asked after these: its origin is one of theirs or is trusted, `http` does
-/// not follow on `https`, and there is an end to it.
+/// not follow `https`, and there were not too many.
 fn may_ask(url: &Url, asked: &[Url], trusted: &[Url]) -> bool {
     let is_known = asked.iter().chain(trusted).any(|known| known.origin() == url.origin());
     let is_downgrade = url.scheme() != "https" && asked.iter().any(|asked| asked.scheme() == "https");
     is_known && !is_downgrade && asked.len() <= MAX_REDIRECTS
 }
 
-/// Both bindings, the one that can say everything first.
+/// Both bindings, the more expressive one first.
 fn accept() -> &'static str {
     #[cfg(feature = "protobuf")]
     {

@@ -1,18 +1,18 @@
-//! Agents behind a network (features `reqwest` and `websocket`).
+//! Clients for agents behind HTTP and WebSocket (features `reqwest` and `websocket`).
 //!
 //! Two [`Agent`](crate::Agent)s: they send the input of a run and give the events of the answer.
 //!
-//! | feature | agent | what is open already | events |
+//! | feature | agent | an open connection of your own | events |
 //! |---|---|---|---|
 //! | `reqwest` | `HttpAgent` | a `reqwest::Response`: `ResponseExt::agent_events` | `HttpEvents` |
 //! | `websocket` | `WebSocketAgent` | a socket: `WebSocketExt::agent_events` | `WebSocketEvents` |
 //!
-//! What can be wrong with a run over either is a [`ClientError`].
+//! The error of both is [`ClientError`].
 //!
 //! Over HTTP the status and the `Content-Type` are checked before anything else.
 //!
-//! There is no second try and no resuming: the first may have had its effect, and the protocol
-//! knows of no place in a run to go on from. A broken run is truncated, and what came of it stays.
+//! There is no retry and no resuming: the first request may have had its effect, and the protocol
+//! defines no point within a run to resume from. A broken run is truncated; its events stay.
 //!
 //! # TLS
 //! Both libraries are used without default features, hence without TLS. For `https` and `wss` add
@@ -24,13 +24,13 @@ mod abort;
 mod builder;
 mod error;
 mod excerpt;
-mod guard;
 mod headers;
 #[cfg(feature = "reqwest")]
 mod http;
 mod options;
 #[cfg(feature = "reqwest")]
 mod response;
+mod stoppable;
 #[cfg(feature = "websocket")]
 mod websocket;
 

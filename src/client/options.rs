@@ -1,11 +1,11 @@
-//! What both clients let choose of how an answer is read.
+//! The options of both clients for how an answer is read.
 
 use core::time::Duration;
 
 use crate::limits::Limits;
 use crate::options::Options;
 
-/// The bound of the decoder and the timers that any answer has.
+/// The bounds of the decoder, and the timers of any answer.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
     pub(super) options: Options,
@@ -41,7 +41,7 @@ impl Common {
 macro_rules! common_options {
     ($options:ident) => {
         impl $options {
-            /// How long no event may come, unless told otherwise: ten minutes. An agent may think for
+            /// The default of the longest time without an event: ten minutes, as an agent may think for
             /// long.
             pub const DEFAULT_NO_EVENT: Duration = Common::NO_EVENT;
 
@@ -53,29 +53,29 @@ macro_rules! common_options {
                 self
             }
 
-            /// How long no event may come, counted while the reader waits, whatever else comes:
-            /// [`ClientError::NoEvent`](crate::client::ClientError::NoEvent). `None` for ever.
+            /// The longest time without an event, counted while the reader waits, whatever other bytes
+            /// come: then [`ClientError::NoEvent`](crate::client::ClientError::NoEvent). `None` for no
+            /// limit.
             pub fn no_event_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
                 self.common.no_event = limit.into();
                 self
             }
 
-            /// How long a run may take in all, from when it is started:
+            /// The longest time for a whole run, from its start: then
             /// [`ClientError::Deadline`](crate::client::ClientError::Deadline). It ends healthy runs too, so
-            /// there is none unless it is asked for.
+            /// there is none by default.
             pub fn deadline(mut self, limit: impl Into<Option<Duration>>) -> Self {
                 self.common.deadline = limit.into();
                 self
             }
 
             /// How long to wait for more after an event that ends a run: a late `RUN_ERROR`, a further
-            /// run (rule R4), or that the server closes the connection, which not all do. When it is
-            /// over the stream ends in good order, and the connection is closed.
+            /// run (rule R4), or the server closing the connection, which not all do. Then the stream ends
+            /// normally, and the connection is closed.
             ///
-            /// Zero ends the stream with the run: it takes what is there already, and a `RUN_ERROR` that
-            /// comes late after a `RUN_FINISHED` is not seen. `None` waits until the server closes the
-            /// connection; one that never does is then
-            /// [silent](crate::client::ClientError::Silent), after the run.
+            /// Zero ends the stream with the run: it takes only what has arrived, so a late `RUN_ERROR`
+            /// after a `RUN_FINISHED` is not seen. `None` waits until the server closes the connection; if
+            /// it never does, the error is [`Silent`](crate::client::ClientError::Silent), after the run.
             ///
             /// For any other source there is [`take_run`](crate::EventStreamExt::take_run).
             pub fn after_run(mut self, limit: impl Into<Option<Duration>>) -> Self {

@@ -1,4 +1,4 @@
-//! From the answer of a server to events.
+//! The events of an HTTP response.
 
 use core::fmt;
 use core::future::Future;
@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use super::error::Answer;
 use super::excerpt::{MAX_EXCERPT, cut};
-use super::guard::{Deadline, Guarded, guarded_events, until};
 use super::options::{Common, common_options};
+use super::stoppable::{Deadline, Stoppable, stoppable_events, until};
 use super::{AbortHandle, ClientError};
 use crate::codec::{Decoder, Format, SseDecoder};
 use crate::combinator::{Idle, Staged};
@@ -28,7 +28,7 @@ use crate::raw::RawItem;
 use crate::rule::Rule;
 use crate::warning::Warning;
 
-/// How long to wait for the beginning of a body that an error quotes.
+/// The longest wait for the beginning of a body that an error quotes.
 const EXCERPT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How an answer over HTTP is read: bounds, timers, tolerances.
@@ -55,7 +55,7 @@ pub struct HttpOptions {
 }
 
 impl HttpOptions {
-    /// How long no byte may come, unless told otherwise: two minutes. Servers that send keep-alive
+    /// The default of the longest time without a byte: two minutes. Servers that send keep-alive
     /// comments do so every few seconds.
     pub const DEFAULT_NO_BYTES: Duration = Common::SILENCE;
 
@@ -65,8 +65,8 @@ impl HttpOptions {
         Self { common: Common::new(None), tolerate_done: false, tolerate_empty_data: false, assume: None }
     }
 
-    /// How long the head of the answer may take, [`ClientError::NoHead`], and then how long no byte of
-    /// its body may come, counted while the reader waits, [`ClientError::Silent`]. `None` for ever.
+    /// The longest time for the head of the answer, else [`ClientError::NoHead`], and then without a byte
+    /// of its body, counted while the reader waits, else [`ClientError::Silent`]. `None` for no limit.
     pub fn no_bytes_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.common.silence = limit.into();
         self
@@ -82,9 +82,9 @@ impl HttpOptions {
         Self { tolerate_empty_data: true, ..self }
     }
 
-    /// Reads an answer without a `Content-Type`, or of one that holds no events, as this format, with a
-    /// warning (rule T1a), for servers that forget it. Otherwise it is
-    /// [`ClientError::ContentType`]; a page of HTML is then [`ClientError::NoEvents`].
+    /// Reads an answer without a `Content-Type`, or with one of another kind, as this format, with a
+    /// warning (rule T1a). Without this option it is [`ClientError::ContentType`]; with it, an HTML page
+    /// is [`ClientError::NoEvents`].
     pub fn assume_format(self, format: Format) -> Self {
         Self { assume: Some(format), ..self }
     }
@@ -141,7 +141,7 @@ struct Quoting {
 }
 
 impl Quoting {
-    /// The beginning of a body that held no event; nothing where it was empty.
+    /// The beginning of a body that held no event; `None` if it was empty.
     fn quote(&self) -> Option<String> {
         let is_quoted = self.decoder.event_count() == 0 && !self.beginning.trim_ascii().is_empty();
         is_quoted.then(|| cut(&self.beginning))
@@ -150,14 +150,13 @@ impl Quoting {
 
 impl Push<Bytes> for Quoting {
     fn push(&mut self, piece: Bytes) -> Result<(), Error> {
-        let pushed = self.decoder.push(&piece);
         if self.decoder.event_count() > 0 {
             self.beginning = Vec::new();
         } else {
             let room = (MAX_EXCERPT + 1).saturating_sub(self.beginning.len());
             self.beginning.extend_from_slice(piece.get(..room).unwrap_or(&piece));
         }
-        pushed
+        self.decoder.push(piece)
     }
 }
 
@@ -174,7 +173,7 @@ impl Machine for Quoting {
 }
 
 pin_project! {
-    /// The events of a body, before what can end them.
+    /// The events of a body, without timers and handle.
     struct Body {
         #[pin]
         inner: Staged<Pieces, Quoting>,
@@ -198,10 +197,10 @@ pin_project! {
     /// The events of an answer, for [`updates`](crate::EventStreamExt::updates) or any other stage that
     /// takes raw events.
     ///
-    /// - **Ending**: with the body, or [after the end of a run](HttpOptions::after_run) where that is
-    ///   asked for; that the run was over by then is for verification to say.
+    /// - **Ending**: with the body, or [after the end of a run](HttpOptions::after_run) if so configured;
+    ///   verification checks that the run was over.
     /// - **Errors**: [`Error::Source`] with a [`ClientError`], and those of the decoder:
-    ///   [`Error::LimitExceeded`], [`Error::Truncated`] where the body ends within an event of a run,
+    ///   [`Error::LimitExceeded`], [`Error::Truncated`] if the body ends within an event of a run,
     ///   [`Error::Malformed`] from protobuf. The error is the last item.
     /// - **Aborting**: drop it, or use the [`AbortHandle`]. Either closes the connection.
     /// - **Cancel safety**: a dropped `next()` loses nothing.
@@ -210,12 +209,12 @@ pin_project! {
     #[must_use = "streams do nothing unless polled"]
     pub struct HttpEvents {
         #[pin]
-        events: Guarded<Body>,
+        events: Stoppable<Body>,
         format: Format,
     }
 }
 
-guarded_events!(HttpEvents);
+stoppable_events!(HttpEvents);
 
 impl HttpEvents {
     /// The format of the answer.
@@ -264,12 +263,12 @@ impl HttpEvents {
         let pieces = Pieces { pieces: response.bytes_stream().boxed(), idle: Idle::new(options.common.silence) };
         let decoder = Quoting { decoder: options.decoder(format), beginning: Vec::new() };
         let body = Body { inner: Staged::new(pieces, decoder) };
-        let events = Guarded::new(body, &options.common, deadline, abort).after(warnings);
+        let events = Stoppable::new(body, &options.common, deadline, abort).after(warnings);
         Ok(Self { events, format })
     }
 }
 
-/// Where an answer sends on to, without what may be secret.
+/// The address that an answer redirects to, without its secret parts.
 fn location(response: &Response) -> Option<String> {
     let location = response.headers().get(LOCATION)?;
     let url = response.url().join(&String::from_utf8_lossy(location.as_bytes()));
@@ -278,7 +277,7 @@ fn location(response: &Response) -> Option<String> {
 
 /// The address without user, query and fragment.
 fn public(mut url: Url) -> String {
-    // They fail for an address that has no room for a user, and none then.
+    // They fail only for an address that cannot have a user.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -295,7 +294,7 @@ fn encoding(response: &Response) -> Option<String> {
     is_encoded.then(|| named.join(", "))
 }
 
-/// From a response that is there already to its events, with one call.
+/// The events of a response of your own, with one call.
 ///
 /// # Examples
 /// ```no_run
@@ -316,15 +315,15 @@ fn encoding(response: &Response) -> Option<String> {
 pub trait ResponseExt: Sized {
     /// The events of the response, read with the default [`HttpOptions`].
     ///
-    /// It waits for nothing unless the response is at fault: then for the beginning of its body,
-    /// a few seconds at most.
+    /// It waits only if the response is at fault: then for the beginning of its body, a few seconds at
+    /// most.
     ///
     /// # Errors
     /// [`ClientError::Redirect`], [`ClientError::Status`], [`ClientError::ContentEncoding`],
     /// [`ClientError::ContentType`], in this order.
     ///
     /// # Cancel safety
-    /// To drop the future is to drop the response, and to close its connection.
+    /// Dropping the future drops the response and closes its connection.
     fn agent_events(self) -> impl Future<Output = Result<HttpEvents, ClientError>> + Send {
         self.agent_events_with(HttpOptions::new())
     }
@@ -346,7 +345,7 @@ impl ResponseExt for Response {
     }
 }
 
-/// An answer that holds no events, with the beginning of its body as far as it comes in good time.
+/// An answer without events, with the beginning of its body as far as it comes within a few seconds.
 async fn answer(mut response: Response) -> Box<Answer> {
     let mut bytes = Vec::new();
     let read = async {
@@ -360,7 +359,7 @@ async fn answer(mut response: Response) -> Box<Answer> {
             }
         }
     };
-    // What came is quoted, whatever kept the rest from coming.
+    // What came is quoted, even if the rest failed or took too long.
     let _ = timeout(EXCERPT_PATIENCE, read).await;
     Answer::new(response.status(), response.headers().clone(), &bytes)
 }

@@ -1,8 +1,9 @@
-//! The decoders as one, for a format that is only known when the bytes come.
+//! `Decoder`: any of the decoders, for a format that is known only at run time.
 
 use super::Format;
 #[cfg(feature = "json-lines")]
 use super::JsonLinesDecoder;
+use super::Piece;
 #[cfg(feature = "protobuf")]
 use super::ProtobufDecoder;
 #[cfg(feature = "sse")]
@@ -73,8 +74,8 @@ impl Decoder {
         each!(self, decoder => decoder.with_limits(limits).into())
     }
 
-    /// The same with [`Repair::IgnoreFrames`](crate::machine::Repair::IgnoreFrames), if it is among
-    /// these: as [`SseDecoder::with_repairs`]. The other formats have no such frames.
+    /// The same with [`Repair::IgnoreFrames`](crate::machine::Repair::IgnoreFrames), if it is in the
+    /// set, as for [`SseDecoder::with_repairs`]. The other formats have no such frames.
     #[must_use]
     #[cfg_attr(not(feature = "sse"), allow(unused_variables, reason = "only that format takes them"))]
     pub fn with_repairs(self, repairs: impl Into<Repairs>) -> Self {
@@ -99,13 +100,13 @@ impl Decoder {
         }
     }
 
-    /// How many frames came so far, those included that were left out; the index of the next one.
+    /// The number of frames so far, with skipped ones; the index of the next one.
     #[must_use]
     pub fn event_count(&self) -> u64 {
         each!(self, decoder => decoder.event_count())
     }
 
-    /// What is held of an event that is not whole yet.
+    /// The bytes of an event that is not complete yet.
     #[must_use]
     pub fn partial(&self) -> &[u8] {
         each!(self, decoder => decoder.partial())
@@ -116,38 +117,37 @@ impl Decoder {
     /// # Errors
     /// Those of the format's decoder, which `pop` came upon in the piece before; it is then done, and
     /// what follows is ignored.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        each!(self, decoder => decoder.push(bytes))
+    pub fn push(&mut self, piece: impl Piece) -> Result<(), Error> {
+        each!(self, decoder => decoder.push(piece))
     }
 
-    /// The next event or warning. `None` where the piece is used up, or where there is a
+    /// The next event or warning. `None` if the piece is used up, or if there is a
     /// [`fault`](Decoder::fault).
     pub fn pop(&mut self) -> Option<RawItem> {
         each!(self, decoder => decoder.pop())
     }
 
-    /// The fault that `pop` came upon, if it has. Who does not ask is told by the next `push` or
-    /// `finish`.
+    /// The fault that `pop` found, if any. If it is not asked for, the next `push` or `finish` gives it.
     pub fn fault(&mut self) -> Option<Error> {
         each!(self, decoder => decoder.fault())
     }
 
-    /// Says that the stream has ended.
+    /// Ends the stream.
     ///
     /// # Errors
-    /// Those of `push`; [`Error::Truncated`] where the stream ended within an event (rule T1a).
+    /// Those of `push`; [`Error::Truncated`] if the stream ended within an event (rule T1a).
     pub fn finish(&mut self) -> Result<(), Error> {
         each!(self, decoder => decoder.finish())
     }
 }
 
-/// What a decoder is beside itself: a machine, and one of the [`Decoder`]s.
+/// Makes each decoder a machine, and a variant of [`Decoder`].
 macro_rules! decoders {
     ($($(#[$cfg:meta])* $decoder:ident;)*) => {$(
         $(#[$cfg])*
-        impl<B: AsRef<[u8]>> Push<B> for $decoder {
+        impl<B: Piece> Push<B> for $decoder {
             fn push(&mut self, input: B) -> Result<(), Error> {
-                $decoder::push(self, input.as_ref())
+                $decoder::push(self, input)
             }
         }
 

@@ -1,4 +1,4 @@
-//! The way back out.
+//! `Encoder`: writes events as bytes of a format.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,14 @@ use super::json::unwritable;
 use crate::error::Error;
 use crate::event::Event;
 use crate::item::Item;
+use crate::json::compact;
 use crate::machine::{Push, queued_machine};
 
 /// Writes events as bytes.
 ///
-/// In: items or events, best after verification: what goes out is then what the protocol allows,
-/// chunks expanded. Out, for each event: one piece, as [`Format::encode`] has it. Warnings are not
-/// written; they have been logged.
+/// In: items or events, best verified ones, so that the output is legal and without chunks. Out, for
+/// each event: one piece of bytes by [`Format::encode`]. Warnings are not written; they have been
+/// logged.
 ///
 /// # Errors
 /// Those of [`Format::encode`].
@@ -50,7 +51,7 @@ impl Encoder {
         self.format
     }
 
-    /// How many events came so far.
+    /// The number of events so far.
     #[must_use]
     pub fn event_count(&self) -> u64 {
         self.events
@@ -84,7 +85,7 @@ impl<I: Into<Item>> Push<I> for Encoder {
 queued_machine!(Encoder: Vec<u8>);
 
 pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8>, Error> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(compact::USUAL);
     match format {
         #[cfg(feature = "sse")]
         Format::Sse => {
@@ -106,5 +107,5 @@ pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8
 /// JSON without line ends: those in strings are escaped.
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 fn write_json(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), Error> {
-    serde_json::to_writer(out, event).map_err(|error| unwritable(event, index, &error))
+    compact::write(event, out).map_err(|error| unwritable(event, index, &error))
 }

@@ -1,9 +1,12 @@
-//! Pieces of bytes on their way through a decoder, read no further than one item at a time.
+//! `Framing` and `Feed`: the common part of the decoders, which reads pieces of bytes one item at a time.
 
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use bytes::{Buf, Bytes};
+
+use super::Piece;
 use crate::error::{Error, Limit, LimitExceeded, LimitStage};
 #[cfg(feature = "__format")]
 use crate::error::{Truncated, TruncatedBy};
@@ -19,10 +22,19 @@ pub(crate) trait Framing {
 
     /// The next item; moves `rest` after what was read. `None` once it is used up, with what it held
     /// of a frame that is not whole kept.
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<Self::Item>, Error>;
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<Self::Item>, Error>;
 
-    /// What the end of the stream makes whole. To be called until `None`, once everything is used up.
+    /// The items that the end of the stream completes. To be called until `None`, once all input is read.
     fn end(&mut self) -> Result<Option<Self::Item>, Error>;
+}
+
+/// Reads of a piece what a slice shows of it, and moves it after that.
+pub(super) fn read_in_place<T>(rest: &mut Bytes, read: impl FnOnce(&mut &[u8], &Bytes) -> T) -> T {
+    let mut left: &[u8] = rest;
+    let value = read(&mut left, rest);
+    let read = rest.len() - left.len();
+    rest.advance(read);
+    value
 }
 
 /// What a framing finds. Text is where it came, if the piece holds it whole.
@@ -39,16 +51,21 @@ pub(crate) enum Frame<'a> {
 
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 impl Frame<'_> {
-    pub(crate) fn into_item(self) -> RawItem {
+    /// As an event that shares the memory of the piece where its text is.
+    #[inline]
+    pub(super) fn into_item(self, piece: &Bytes) -> RawItem {
         match self {
-            Frame::Text { text, index } => RawItem::Event { raw: Raw::Bytes(text.into_owned()), index },
+            Frame::Text { text: Cow::Borrowed(text), index } => {
+                RawItem::Event { raw: Raw::Bytes(piece.slice_ref(text)), index }
+            }
+            Frame::Text { text: Cow::Owned(text), index } => RawItem::Event { raw: Raw::Bytes(text.into()), index },
             #[cfg(feature = "sse")]
             Frame::Item(item) => item,
         }
     }
 }
 
-/// How many frames came so far: the index of the next one.
+/// The number of frames so far: the index of the next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count(pub(crate) u64);
 
@@ -70,7 +87,7 @@ impl Count {
         RawItem::Warning(Warning::new(rule, self.0, event_type, path, message))
     }
 
-    /// A frame that is left out, with a warning that says so.
+    /// Skips a frame, with a warning.
     #[cfg(any(feature = "sse", feature = "protobuf"))]
     pub(super) fn skipped(&mut self, rule: Rule, message: impl Into<String>) -> RawItem {
         let warning = self.warning(rule, "", String::new(), message.into());
@@ -88,13 +105,14 @@ impl Count {
     }
 }
 
-/// A framing, and the piece that it reads.
+/// A framing, and the pieces that it reads.
 #[derive(Debug)]
 pub(crate) struct Feed<F: Framing> {
     pub(crate) framing: F,
-    piece: Vec<u8>,
-    /// How much of it was read.
-    read: usize,
+    /// What is left of the piece that is read.
+    piece: Bytes,
+    /// Those that came before it was read to its end.
+    pieces: VecDeque<Bytes>,
     /// What is given before the rest of the piece: what the end of the stream made whole.
     ready: VecDeque<F::Item>,
     fault: Option<Error>,
@@ -108,68 +126,64 @@ impl<F: Framing + Default> Default for Feed<F> {
 }
 
 impl<F: Framing> Feed<F> {
-    /// A piece that was larger than this leaves no memory for the next one.
-    const KEPT: usize = 64 * 1024;
-
     pub(crate) fn new(framing: F) -> Self {
-        Self { framing, piece: Vec::new(), read: 0, ready: VecDeque::new(), fault: None, ended: false }
+        Self {
+            framing,
+            piece: Bytes::new(),
+            pieces: VecDeque::new(),
+            ready: VecDeque::new(),
+            fault: None,
+            ended: false,
+        }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, piece: impl Piece) -> Result<(), Error> {
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
         if self.ended {
             return Ok(());
         }
-        // What was read of a piece before goes once it is the larger part.
-        if self.read > self.piece.len() / 2 {
-            self.piece.drain(..self.read);
-            self.read = 0;
+        if self.piece.is_empty() && self.pieces.is_empty() {
+            self.piece = piece.into_bytes();
+        } else {
+            self.pieces.push_back(piece.into_bytes());
         }
-        self.piece.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// What is given before the rest of the piece.
+    /// Gives an item before the rest of the piece.
     #[cfg(feature = "websocket")]
     pub(super) fn give(&mut self, item: F::Item) {
         self.ready.push_back(item);
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<F::Item> {
         self.ready.pop_front().or_else(|| self.read())
     }
 
     fn read(&mut self) -> Option<F::Item> {
-        if self.ended {
-            return None;
-        }
-        let mut rest = self.piece.get(self.read..)?;
-        match self.framing.next(&mut rest) {
-            Ok(Some(item)) => {
-                self.read = self.piece.len() - rest.len();
-                Some(item)
+        while !self.ended {
+            match self.framing.next(&mut self.piece) {
+                Ok(Some(item)) => return Some(item),
+                Ok(None) => {
+                    let next = self.pieces.pop_front();
+                    let is_last = next.is_none();
+                    self.piece = next.unwrap_or_default();
+                    if is_last {
+                        break;
+                    }
+                }
+                Err(fault) => {
+                    self.fault = Some(fault);
+                    self.ended = true;
+                    self.piece = Bytes::new();
+                    self.pieces = VecDeque::new();
+                }
             }
-            Ok(None) => {
-                self.clear();
-                None
-            }
-            Err(fault) => {
-                self.fault = Some(fault);
-                self.ended = true;
-                self.clear();
-                None
-            }
         }
-    }
-
-    fn clear(&mut self) {
-        self.read = 0;
-        self.piece.clear();
-        if self.piece.capacity() > Self::KEPT {
-            self.piece = Vec::new();
-        }
+        None
     }
 
     pub(crate) fn fault(&mut self) -> Option<Error> {
@@ -182,7 +196,7 @@ impl<F: Framing> Feed<F> {
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        // What was not popped before has to be read now.
+        // Items that were not popped before have to be read now.
         while let Some(item) = self.read() {
             self.ready.push_back(item);
         }

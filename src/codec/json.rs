@@ -1,21 +1,21 @@
-//! Events as JSON texts, one each, for what frames them itself.
+//! `JsonEncoder`: writes events as JSON texts, one each, for a transport with frames of its own.
 
 use std::collections::VecDeque;
 
 use crate::error::{Error, Malformed};
 use crate::event::Event;
 use crate::item::Item;
+use crate::json::compact;
 use crate::machine::{Push, queued_machine};
 use crate::rule::Rule;
 
 /// Writes events as JSON texts.
 ///
-/// In: items or events, best after verification. Out, for each event: its JSON text, in one line,
-/// absent fields left out. Warnings are not written; they have been logged.
+/// In: items or events, best verified ones. Out, for each event: its JSON text, in one line, without
+/// absent fields. Warnings are not written; they have been logged.
 ///
 /// # Errors
-/// [`Error::Malformed`] (rule E9) for an event that JSON cannot hold, which one that was enforced
-/// never is.
+/// [`Error::Malformed`] (rule E9) for an event that JSON cannot hold, never for an enforced one.
 ///
 /// # Examples
 /// ```
@@ -41,7 +41,7 @@ impl JsonEncoder {
         Self::default()
     }
 
-    /// How many events came so far.
+    /// The number of events so far.
     #[must_use]
     pub fn event_count(&self) -> u64 {
         self.events
@@ -66,7 +66,7 @@ impl<I: Into<Item>> Push<I> for JsonEncoder {
         if let Item::Event(indexed) = input.into() {
             let index = indexed.index().unwrap_or(self.events);
             self.events += 1;
-            let text = serde_json::to_string(&indexed.event);
+            let text = compact::to_string(&indexed.event);
             self.ready.push_back(text.map_err(|error| unwritable(&indexed.event, index, &error))?);
         }
         Ok(())

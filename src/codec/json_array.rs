@@ -1,14 +1,15 @@
-//! Events as the elements of a JSON array, or as JSON values one after the other.
+//! Finds events that are the elements of a JSON array, or JSON values one after the other.
 
 use std::borrow::Cow;
 
-use super::feed::{Count, Frame, Framing};
+use bytes::Bytes;
+
+use super::feed::{Count, Frame, Framing, read_in_place};
 use crate::error::{Error, Malformed};
 use crate::raw::RawItem;
 use crate::rule::Rule;
 
-/// Finds the elements of one JSON array, or values in a row, cut anywhere. What they say is not looked
-/// into.
+/// Finds the elements of one JSON array, or values in a row, cut anywhere. Their content is not judged.
 #[derive(Debug)]
 pub(crate) struct ArrayFraming {
     max: usize,
@@ -34,7 +35,7 @@ enum At {
     Next,
     /// Within an array, an object or a string.
     Element,
-    /// Within a number or a word, which what follows ends.
+    /// Within a number or a literal, which ends with the next byte that is not part of it.
     Word,
     /// After an element.
     After,
@@ -114,7 +115,7 @@ impl ArrayFraming {
         Ok(None)
     }
 
-    /// Steps over a byte of the element; whether it is the last.
+    /// Steps over a byte of the element, and says whether it is the last.
     fn is_last(&mut self, byte: u8) -> bool {
         if self.in_string {
             match byte {
@@ -161,13 +162,13 @@ impl ArrayFraming {
 impl Framing for ArrayFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        Ok(self.next_frame(rest)?.map(Frame::into_item))
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, piece| Ok(self.next_frame(rest)?.map(|frame| frame.into_item(piece))))
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
         if self.at == At::Word && self.after == At::Between {
-            return self.end_element(Some(&[])).map(|frame| Some(frame.into_item()));
+            return self.end_element(Some(&[])).map(|frame| Some(frame.into_item(&Bytes::new())));
         }
         if matches!(self.at, At::End | At::Between) { Ok(None) } else { Err(self.count.truncated()) }
     }
@@ -194,7 +195,7 @@ mod tests {
         let failed = failed.and_then(|()| decoder.finish());
         items.extend(std::iter::from_fn(|| decoder.pop()));
         let elements = items.into_iter().map(|item| match item {
-            RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes).unwrap(),
+            RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes.into()).unwrap(),
             other => panic!("{other:?}"),
         });
         (elements.collect(), failed.err().map(|error| error.to_string()))

@@ -1,8 +1,10 @@
-//! JSON Lines: <https://jsonlines.org>.
+//! The decoder of JSON Lines: <https://jsonlines.org>.
 
 use std::borrow::Cow;
 
-use super::feed::{Count, Feed, Frame, Framing};
+use bytes::Bytes;
+
+use super::feed::{Count, Feed, Frame, Framing, read_in_place};
 use super::looked_at;
 use super::whole::Completeness;
 use crate::error::Error;
@@ -20,19 +22,19 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 ///
 /// - Lines end with LF or CR LF; a leading byte order mark is ignored.
 /// - Blank lines are skipped, and white space before a value; neither takes memory.
-/// - The line is not looked into: what is no event is for enforcement to reject (rule E9).
+/// - The line is not judged: enforcement rejects invalid events (rule E9).
 ///
 /// # Ending
-/// The last line may lack its line end where it is one whole JSON value. Anything less is
+/// The last line may lack its line end if it is one complete JSON value. Anything less is
 /// [`Error::Truncated`] (rule T1a).
 ///
 /// # Errors
 /// [`Error::LimitExceeded`] for a line longer than [`Limits::max_event_bytes`], before the memory
-/// is taken, after what came before it.
+/// is taken, after all earlier events.
 ///
 /// # Cost
-/// Each byte is looked at once, whatever the pieces. The piece is copied when it is pushed, and a line when
-/// it is popped.
+/// Each byte is looked at once, whatever the pieces. A line that one piece holds whole shares its memory, and is
+/// neither copied nor allocated; what lies in several pieces is put together ([`Piece`](super::Piece)).
 ///
 /// # Examples
 /// ```
@@ -42,7 +44,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// let mut decoder = JsonLinesDecoder::new();
 /// decoder.push(b"{\"type\":\"RUN_ERROR\"}\r\n\r\n{\"type\"")?;
 /// let line = b"{\"type\":\"RUN_ERROR\"}";
-/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(line.to_vec()), index: 0 }));
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(line[..].into()), index: 0 }));
 /// assert_eq!(decoder.pop(), None);
 /// assert!(decoder.finish().unwrap_err().is_truncated());
 /// # Ok::<(), ag_ui_stream::Error>(())
@@ -89,8 +91,8 @@ impl Default for JsonLinesFraming {
 impl Framing for JsonLinesFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        Ok(self.next_frame(rest)?.map(Frame::into_item))
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, piece| Ok(self.next_frame(rest)?.map(|frame| frame.into_item(piece))))
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
@@ -101,7 +103,7 @@ impl Framing for JsonLinesFraming {
             return Err(self.count.truncated());
         }
         let line = core::mem::take(&mut self.line);
-        Ok(self.end_line(line.into()).map(Frame::into_item))
+        Ok(self.end_line(line.into()).map(|frame| frame.into_item(&Bytes::new())))
     }
 }
 
@@ -161,7 +163,7 @@ impl JsonLinesFraming {
 
     fn check_len(&self, text: &[u8]) -> Result<(), Error> {
         let beyond = (self.line.len() + text.len()).saturating_sub(self.max);
-        // A CR may yet turn out to be part of the line end.
+        // A CR may be part of the line end.
         if beyond > usize::from(text.ends_with(b"\r")) { Err(self.count.too_long(self.max)) } else { Ok(()) }
     }
 
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(texts(&items)[1], "\u{feff}{}");
         assert_eq!(error, None);
         let (items, _) = run_in_pieces(JsonLinesDecoder::new(), [&b"\xef"[..], b"\xbb", b"{}\n"]);
-        assert_eq!(items, [RawItem::Event { raw: Raw::Bytes(b"\xef\xbb{}".to_vec()), index: 0 }]);
+        assert_eq!(items, [RawItem::Event { raw: Raw::Bytes(b"\xef\xbb{}"[..].into()), index: 0 }]);
     }
 
     #[test]
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_beyond_the_limit_is_an_error_behind_what_came_before_it() {
+    fn a_line_beyond_the_limit_is_an_error_after_the_lines_before_it() {
         let decoder = || JsonLinesDecoder::new().with_limits(Limits { max_event_bytes: 4, ..Limits::default() });
         for pieces in
             [&[&b"1234\r\n12345\n"[..]][..], &[b"1234\r", b"\n12345"], &[b"1", b"234", b"\n", b"1234\r", b"\r"]]

@@ -1,8 +1,13 @@
-//! Events in messages, as WebSocket has them: the text of one, or protobuf.
+//! Reads events from the messages of a WebSocket: the text of one event, or protobuf.
 
 #[cfg(feature = "protobuf")]
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
+use super::Piece;
+#[cfg(feature = "protobuf")]
+use super::feed::read_in_place;
 use super::feed::{Count, Feed, Framing};
 use crate::error::{Error, Malformed};
 use crate::limits::Limits;
@@ -10,7 +15,7 @@ use crate::machine::{Machine, Push};
 use crate::raw::{Raw, RawItem};
 use crate::rule::Rule;
 
-/// What one message holds.
+/// The content of a message.
 #[derive(Debug)]
 pub(crate) enum Message<T, B> {
     /// An event as JSON.
@@ -20,7 +25,7 @@ pub(crate) enum Message<T, B> {
     Binary(B),
     /// Text that is not UTF-8.
     NotUtf8,
-    /// One that is longer than this.
+    /// A message longer than this bound.
     TooLong(usize),
 }
 
@@ -31,7 +36,7 @@ pub(crate) struct MessageDecoder {
     ended: bool,
 }
 
-/// What is read of the messages: the events of a binary one as they are asked for.
+/// Reads the messages; the events of a binary one as they are asked for.
 #[derive(Debug, Default)]
 struct MessageFraming {
     limits: Limits,
@@ -42,13 +47,13 @@ struct MessageFraming {
     ready: VecDeque<RawItem>,
 }
 
-/// Where in a binary message.
+/// The position in a binary message.
 #[cfg(feature = "protobuf")]
 #[derive(Clone, Copy, Debug, Default)]
 enum At {
     /// None of it was read; it may be empty.
     Start,
-    /// It is frames, or one event without a length.
+    /// Within frames, or within one event without a length.
     Within { is_framed: bool },
     #[default]
     End,
@@ -58,7 +63,7 @@ impl Framing for MessageFraming {
     type Item = RawItem;
 
     #[cfg(feature = "protobuf")]
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
         let is_framed = match self.at {
             At::Start => Some(super::protobuf::is_framed(rest)),
             At::Within { is_framed } if !rest.is_empty() => Some(is_framed),
@@ -66,14 +71,16 @@ impl Framing for MessageFraming {
         };
         if let Some(is_framed) = is_framed.filter(|_| self.ready.is_empty()) {
             self.at = At::Within { is_framed };
-            super::protobuf::read_in_message(&mut self.count, &self.limits, is_framed, rest, &mut self.ready)?;
+            read_in_place(rest, |rest, _| {
+                super::protobuf::read_in_message(&mut self.count, &self.limits, is_framed, rest, &mut self.ready)
+            })?;
         }
         Ok(self.ready.pop_front())
     }
 
     #[cfg(not(feature = "protobuf"))]
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        *rest = &[];
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        rest.clear();
         Ok(None)
     }
 
@@ -87,12 +94,12 @@ impl MessageDecoder {
         Self { feed: Feed::new(MessageFraming { limits, ..MessageFraming::default() }), ended: false }
     }
 
-    /// How long a message may be: one event with a length before it.
+    /// The longest message: one event with its length.
     pub(crate) fn max_message_bytes(limits: &Limits) -> usize {
         limits.max_event_bytes.saturating_add(4)
     }
 
-    fn take<T: AsRef<str>, B: AsRef<[u8]>>(&mut self, message: Message<T, B>) -> Result<(), Error> {
+    fn take<T: AsRef<str>, B: Piece>(&mut self, message: Message<T, B>) -> Result<(), Error> {
         let framing = &mut self.feed.framing;
         let max = framing.limits.max_event_bytes;
         match message {
@@ -109,16 +116,16 @@ impl MessageDecoder {
             Message::Binary(bytes) => {
                 #[cfg(feature = "protobuf")]
                 (framing.at = At::Start);
-                self.feed.push(bytes.as_ref())
+                self.feed.push(bytes)
             }
-            // As enforcement says it of bytes.
+            // The same error as that of enforcement for bytes.
             Message::NotUtf8 => Err(Malformed::new(Rule::E9, framing.count.0, "UTF-8", "invalid bytes").into()),
             Message::TooLong(other) => Err(framing.count.too_long(max.min(other))),
         }
     }
 }
 
-impl<T: AsRef<str>, B: AsRef<[u8]>> Push<Message<T, B>> for MessageDecoder {
+impl<T: AsRef<str>, B: Piece> Push<Message<T, B>> for MessageDecoder {
     fn push(&mut self, message: Message<T, B>) -> Result<(), Error> {
         if self.ended {
             return Ok(());

@@ -1,5 +1,4 @@
-//! Events as bytes: decoders for what comes off a network or out of a file, encoders for the way
-//! back. Each format is a feature of its own.
+//! Decoders from bytes to events, and encoders from events to bytes. Each format is a feature of its own.
 //!
 //! | Feature | Decoder | `Format` |
 //! |---|---|---|
@@ -8,25 +7,25 @@
 //! | `protobuf` | `ProtobufDecoder` | `Protobuf`: length-prefixed protobuf (rule T2) |
 //!
 //! A decoder is a [`Machine`](crate::machine::Machine) from pieces of bytes, cut anywhere, to
-//! [`RawItem`](crate::RawItem)s. It finds where events begin and end and judges nothing else: a frame that is no
-//! event is passed on as it is, and enforcement rejects it (rule E9). `Decoder` is any of them. An `Encoder` is a machine
-//! from events to bytes, one piece each; a [`JsonEncoder`] gives texts, for what frames them itself.
+//! [`RawItem`](crate::RawItem)s. It finds where events begin and end and judges nothing else: it passes
+//! on a frame that is not an event, and enforcement rejects it (rule E9). `Decoder` is any of them. An
+//! `Encoder` is a machine from events to bytes, one piece each; a [`JsonEncoder`] gives texts, for a
+//! transport with frames of its own.
 //!
 //! With the feature `stream` both are combinators too: `ByteStreamExt` and `EncodeStreamExt`.
 
-/// What every decoder of bytes has beside its format: its calls, around a [`Feed`].
+/// The methods of every decoder of bytes, around a [`Feed`].
 #[cfg(feature = "__format")]
 macro_rules! decoder {
     ($name:ident: $errors:literal, $rule:literal) => {
         impl $name {
-            /// How many frames came so far, those included that were left out; the index of the next
-            /// one.
+            /// The number of frames so far, with skipped ones; the index of the next one.
             #[must_use]
             pub fn event_count(&self) -> u64 {
                 self.feed.framing.count.0
             }
 
-            /// What is held of an event that is not whole yet.
+            /// The bytes of an event that is not complete yet.
             #[must_use]
             pub fn partial(&self) -> &[u8] {
                 self.feed.framing.held()
@@ -38,11 +37,11 @@ macro_rules! decoder {
             #[doc = $errors]
             /// It is the fault that [`pop`](Self::pop) came upon in the piece before. The decoder is
             /// then done, and what follows is ignored.
-            pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-                self.feed.push(bytes)
+            pub fn push(&mut self, piece: impl super::Piece) -> Result<(), Error> {
+                self.feed.push(piece)
             }
 
-            /// The next event or warning. `None` where the piece is used up, or where there is a
+            /// The next event or warning. `None` if the piece is used up, or if there is a
             /// [`fault`](Self::fault).
             pub fn pop(&mut self) -> Option<RawItem> {
                 self.feed.pop()
@@ -53,13 +52,13 @@ macro_rules! decoder {
                 self.feed.waiting()
             }
 
-            /// The fault that `pop` came upon, if it has. Who does not ask is told by the next `push`
-            /// or `finish`.
+            /// The fault that `pop` found, if any. If it is not asked for, the next `push` or `finish`
+            /// gives it.
             pub fn fault(&mut self) -> Option<Error> {
                 self.feed.fault()
             }
 
-            /// Says that the stream has ended.
+            /// Ends the stream.
             ///
             /// # Errors
             /// Those of `push`;
@@ -86,6 +85,8 @@ mod json_array;
 mod json_lines;
 #[cfg(feature = "websocket")]
 mod message;
+#[cfg(any(feature = "__format", feature = "websocket"))]
+mod piece;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 #[cfg(feature = "sse")]
@@ -110,6 +111,8 @@ pub use json_lines::JsonLinesDecoder;
 pub(crate) use json_lines::JsonLinesFraming;
 #[cfg(feature = "websocket")]
 pub(crate) use message::{Message, MessageDecoder};
+#[cfg(any(feature = "__format", feature = "websocket"))]
+pub use piece::Piece;
 #[cfg(feature = "protobuf")]
 pub use protobuf::ProtobufDecoder;
 #[cfg(feature = "sse")]
@@ -117,7 +120,7 @@ pub use sse::SseDecoder;
 #[cfg(feature = "record")]
 pub(crate) use sse::SseFraming;
 
-/// Tells the tests that so many bytes were looked at: each is to be looked at once.
+/// Counts the bytes that were read, for tests: each byte should be read once.
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 #[inline(always)]
 fn looked_at(bytes: usize) {
@@ -127,7 +130,7 @@ fn looked_at(bytes: usize) {
     let _ = bytes;
 }
 
-/// What the tests of the decoders share.
+/// Helpers for the tests of the decoders.
 #[cfg(test)]
 pub(crate) mod testing {
     use crate::error::Error;
@@ -136,11 +139,11 @@ pub(crate) mod testing {
 
     #[cfg(any(feature = "sse", feature = "json-lines"))]
     thread_local! {
-        /// How many bytes the decoders of this test looked at.
+        /// The number of bytes that the decoders of this test have read.
         pub(crate) static LOOKED_AT: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
     }
 
-    /// Everything that a decoder gives for these pieces, and how it ends.
+    /// All outputs of a decoder for these pieces, and its end.
     pub(crate) fn run_in_pieces<'a, M>(
         mut decoder: M,
         pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -172,7 +175,7 @@ pub(crate) mod testing {
         items
             .iter()
             .map(|item| match item {
-                RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes.clone()).unwrap(),
+                RawItem::Event { raw: Raw::Bytes(bytes), .. } => String::from_utf8(bytes.to_vec()).unwrap(),
                 other => panic!("{other:?}"),
             })
             .collect()

@@ -1,9 +1,11 @@
-//! Server-sent events: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse>, and the format
+//! The decoder of server-sent events: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse>, and the format
 //! itself: <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>.
 
 use std::borrow::Cow;
 
-use super::feed::{Count, Feed, Frame, Framing};
+use bytes::Bytes;
+
+use super::feed::{Count, Feed, Frame, Framing, read_in_place};
 use super::looked_at;
 use super::whole::Completeness;
 use crate::error::Error;
@@ -18,12 +20,12 @@ use crate::rule::Rule;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 const DATA: &[u8] = b"data";
-/// How most `data` lines begin: read at once, where the piece holds it.
+/// The beginning of most `data` lines, compared at once if the piece holds it.
 const DATA_LINE: &[u8] = b"data: ";
 const EVENT: &[u8] = b"event";
 const DONE: &[u8] = b"[DONE]";
 
-/// Finds the events in a stream of server-sent events (rule T1).
+/// Finds the events in a stream of server-sent events ([`Rule::T1`]).
 ///
 /// In: bytes, cut anywhere: within a character, within a line end, within a field name. Out, in
 /// order: for each event its data, the lines joined with LF, as [`Raw::Bytes`] in its place; for
@@ -33,19 +35,19 @@ const DONE: &[u8] = b"[DONE]";
 /// - `data:` lines lose one leading space. Other fields and comments are ignored and take no
 ///   memory, however long they are.
 /// - A blank line ends an event; an event without data does not count.
-/// - The data is not looked into: what is no event is for enforcement to reject (rule E9).
+/// - The data is not judged: enforcement rejects invalid events (rule E9).
 ///
 /// # Ending
-/// The last event may lack its blank line, and its line end too where its data is one whole JSON
+/// The last event may lack its blank line, and its line end too if its data is one complete JSON
 /// value. Anything less is [`Error::Truncated`] (rule T1a).
 ///
 /// # Errors
 /// [`Error::LimitExceeded`] for an event with more data than [`Limits::max_event_bytes`], before
-/// the memory is taken. What came before it is popped before [`fault`](SseDecoder::fault) tells of it.
+/// the memory is taken. All events before it are popped before [`fault`](SseDecoder::fault) gives it.
 ///
 /// # Cost
-/// Each byte is looked at once, whatever the pieces. The piece is copied when it is pushed, and the data
-/// of an event when it is popped.
+/// Each byte is looked at once, whatever the pieces. An event that one piece holds whole shares its memory, and
+/// is neither copied nor allocated; what lies in several pieces is put together ([`Piece`](super::Piece)).
 ///
 /// # Examples
 /// ```
@@ -58,7 +60,7 @@ const DONE: &[u8] = b"[DONE]";
 /// decoder.push(b"ERROR\",\ndata: \"message\":\"no\"}\n\n")?;
 ///
 /// let data = b"{\"type\":\"RUN_ERROR\",\n\"message\":\"no\"}";
-/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(data.to_vec()), index: 0 }));
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(data[..].into()), index: 0 }));
 /// decoder.finish()?;
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
@@ -77,15 +79,15 @@ pub(crate) struct SseFraming {
     at: At,
     /// The byte before was a CR, so an LF belongs to the same line end.
     after_cr: bool,
-    /// The data of the event in progress, as far as it is not all of it in the piece that is read;
-    /// `None` before its first `data` line.
+    /// The data of the event in progress from earlier pieces and lines; `None` before its first `data`
+    /// line.
     data: Option<Vec<u8>>,
-    /// The name of the event in progress, as far as it is kept; only where it is of interest.
+    /// The beginning of the name of the event in progress, kept only if a repair needs it.
     name: Vec<u8>,
     pub(crate) count: Count,
 }
 
-/// Where in a line the decoder is.
+/// The position of the decoder in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     /// At the start of the stream, within what may be a byte order mark.
@@ -144,10 +146,10 @@ impl SseDecoder {
         self
     }
 
-    /// With [`Repair::IgnoreFrames`] among them, skips frames that are no events, each with a warning
-    /// (rule X4): `[DONE]`, `null`, empty data, and whatever has a name (`event: ping`) and is no
-    /// JSON object with a `type`. Not where the name is `message` or a type of event, or speaks of an
-    /// error: what a server says of its failure is not for skipping.
+    /// If [`Repair::IgnoreFrames`] is in the set, skips frames that are not events, each with a warning
+    /// (rule X4): `[DONE]`, `null`, empty data, and frames with a name (`event: ping`) whose data is not a
+    /// JSON object with a `type`. A frame is not skipped if its name is `message` or a type of event, or
+    /// speaks of an error.
     #[must_use]
     pub fn with_repairs(mut self, repairs: impl Into<Repairs>) -> Self {
         self.feed.framing.ignore_frames = repairs.into().contains(Repair::IgnoreFrames);
@@ -158,8 +160,8 @@ impl SseDecoder {
 impl Framing for SseFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        Ok(self.next_frame(rest)?.map(Frame::into_item))
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, piece| Ok(self.next_frame(rest)?.map(|frame| frame.into_item(piece))))
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
@@ -181,7 +183,7 @@ impl Framing for SseFraming {
         }
         self.at = At::Name(0);
         let data = self.data.take().unwrap_or_default();
-        Ok(Some(self.dispatch(data.into()).into_item()))
+        Ok(Some(self.dispatch(data.into()).into_item(&Bytes::new())))
     }
 }
 
@@ -236,7 +238,7 @@ impl SseFraming {
                     if let [end, tail @ ..] = tail {
                         looked_at(1);
                         *rest = tail;
-                        // Not the blank line that ends an event, for something stands on it.
+                        // A line with text on it is not the blank line that ends an event.
                         self.end_line(*end)?;
                     }
                     continue;
@@ -293,7 +295,7 @@ impl SseFraming {
         Ok(None)
     }
 
-    /// The event that is one line of data, where the piece holds all of it and the blank line after it.
+    /// An event of one line of data, if the piece holds all of it and the blank line after it.
     fn whole<'a>(&mut self, text: &'a [u8], rest: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Error> {
         if !self.held().is_empty() {
             return Ok(None);
@@ -315,7 +317,7 @@ impl SseFraming {
         Ok(Some(self.dispatch(text.into())))
     }
 
-    /// Gives the data of the event where the line was blank.
+    /// Gives the data of the event if the line was blank.
     fn end_line(&mut self, end: u8) -> Result<Option<Vec<u8>>, Error> {
         let data = match self.at {
             At::Name(0) => {
@@ -325,7 +327,7 @@ impl SseFraming {
                 }
                 data
             }
-            // A line that is nothing but the name of a field gives it the empty value.
+            // A line with only the name of a field gives it the empty value.
             At::Name(4) => {
                 self.begin_data_line()?;
                 None
@@ -375,10 +377,10 @@ impl SseFraming {
     }
 }
 
-/// How much of the name of an event is kept: no name of interest is longer.
+/// The most bytes kept of the name of an event: no relevant name is longer.
 const MAX_NAME: usize = 64;
 
-/// What a frame is in place of an event, where rule X4 skips it.
+/// Why rule X4 skips a frame; `None` if it does not.
 fn ignorable(name: &[u8], data: &[u8]) -> Option<String> {
     match data.trim_ascii() {
         b"" => return Some("its data is empty".to_owned()),
@@ -395,7 +397,7 @@ fn ignorable(name: &[u8], data: &[u8]) -> Option<String> {
     (!may_be_meant && !has_type(data)).then(|| format!("it is named {:?}", name.trim()))
 }
 
-/// Whether data is an object with a type, known or not, or may be one.
+/// Whether data is, or may be, an object with a type, known or not.
 fn has_type(data: &[u8]) -> bool {
     let parsed = core::str::from_utf8(data).map(|text| Node::parse(text, Limits::CEILING_DEPTH));
     match parsed {
@@ -523,7 +525,7 @@ mod tests {
             })
             .collect();
         let expected: [&[u8]; 5] = [b"[DONE]", b"", b"null", b"\xff", b"no"];
-        assert_eq!(items, expected.iter().map(|bytes| bytes.to_vec()).zip(0..).collect::<Vec<_>>());
+        assert_eq!(items, expected.iter().map(|bytes| Bytes::from_static(bytes)).zip(0..).collect::<Vec<_>>());
         assert_eq!(data(b"data: [DONE]"), ["[DONE]"]);
     }
 
@@ -549,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_beyond_the_limit_is_an_error_behind_what_came_before_it() {
+    fn an_event_beyond_the_limit_is_an_error_after_the_events_before_it() {
         let decoder = || SseDecoder::new().with_limits(Limits { max_event_bytes: 4, ..Limits::default() });
         for text in ["data: 12345", "data: 12\ndata: 34", "data: 1\ndata\ndata\ndata\ndata", "data:  1234"] {
             let text = format!("data: 1234\n\n{text}\n\ndata: 5\n\n");
@@ -597,11 +599,12 @@ mod tests {
     }
 
     #[test]
-    fn an_event_in_one_piece_is_copied_once_into_memory_of_its_size() {
-        let text = format!("data: {}\n\n", "1".repeat(1000));
-        let (items, _) = run(SseDecoder::new(), text.as_bytes());
-        let [RawItem::Event { raw: Raw::Bytes(bytes), .. }] = &items[..] else { panic!("{items:?}") };
-        assert_eq!(bytes.capacity(), 1000);
+    fn an_event_in_one_piece_is_where_it_came() {
+        let piece = Bytes::from(format!("data: {}\n\n", "1".repeat(1000)));
+        let mut decoder = SseDecoder::new();
+        decoder.push(piece.clone()).unwrap();
+        let Some(RawItem::Event { raw: Raw::Bytes(bytes), .. }) = decoder.pop() else { panic!("an event") };
+        assert_eq!((bytes.len(), bytes.as_ptr()), (1000, piece[6..].as_ptr()));
     }
 
     proptest! {

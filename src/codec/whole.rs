@@ -1,6 +1,6 @@
-//! What lacks its end.
+//! Whether the last text of a stream is a complete JSON value, though its end is not marked.
 
-/// What the text of a last event is, of which nothing says that it is whole.
+/// Whether a last event without an end mark is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completeness {
     /// One JSON value.

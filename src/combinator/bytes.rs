@@ -1,3 +1,5 @@
+//! The combinators between bytes and events: `sse`, `json_lines`, `protobuf`, and `encode`.
+
 use futures::stream::Stream;
 
 #[cfg(feature = "__format")]
@@ -11,7 +13,7 @@ use crate::codec::ProtobufDecoder;
 #[cfg(feature = "sse")]
 use crate::codec::SseDecoder;
 #[cfg(feature = "__format")]
-use crate::codec::{Encoder, Format};
+use crate::codec::{Encoder, Format, Piece};
 #[cfg(doc)]
 use crate::error::Error;
 #[cfg(feature = "__format")]
@@ -19,8 +21,8 @@ use crate::machine::Push;
 #[cfg(feature = "__format")]
 use crate::raw::RawItem;
 
-/// Decoders as methods of every stream of bytes: `Stream<Item = Result<B, E>>` with
-/// `B: AsRef<[u8]>`, such as the body of a response, and [`Pieces`](super::Pieces) of a file or a
+/// Decoders as methods of every stream of bytes: `Stream<Item = Result<B, E>>` with `B` a
+/// [`Piece`], such as the body of a response, and [`Pieces`](super::Pieces) of a file or a
 /// socket.
 ///
 /// | method | reads |
@@ -28,21 +30,21 @@ use crate::raw::RawItem;
 /// | `sse` | server-sent events (rule T1) |
 /// | `json_lines` | JSON Lines |
 /// | `protobuf` | length-prefixed protobuf (rule T2) |
-/// | [`decode`](ByteStreamExt::decode) | what a decoder of your own options reads |
+/// | [`decode`](ByteStreamExt::decode) | with a decoder of other options, or of your own |
 ///
 /// Each gives [`RawItem`]s, for [`updates`](super::EventStreamExt::updates) or any other stage
 /// that takes raw events.
 ///
 /// # What holds for all
-/// - **Ending**: with the source; the last event may lack what ends it, as the decoder says.
+/// - **Ending**: with the source; the last event may lack its end mark, as the decoder describes.
 /// - **Errors**: [`Error::Source`], the source's own; [`Error::LimitExceeded`];
 ///   [`Error::Truncated`] where the bytes end within an event (rule T1a);
 ///   [`Error::Malformed`] from protobuf only, since a JSON text is for enforcement to judge. The
 ///   error comes after every event before it, and is the last item.
-/// - **Cost**: each byte is looked at once and copied twice, with its piece and with its event, however
-///   the bytes are cut. What is held is one event, never more than
-///   [`Limits::max_event_bytes`](crate::Limits::max_event_bytes), and one piece, which is read as far as
-///   events are asked for.
+/// - **Cost**: each byte is looked at once, however the bytes are cut. A JSON text that one piece holds whole is
+///   not copied: it shares the memory of the piece, which lives as long as one of its events is kept. What is
+///   held is one event, never more than [`Limits::max_event_bytes`](crate::Limits::max_event_bytes), and one
+///   piece, which is read as far as events are asked for.
 /// - **Cancel safety**: a dropped `next()` loses nothing.
 ///
 /// # Examples
@@ -73,7 +75,7 @@ pub trait ByteStreamExt: Stream {
     fn sse<B, E>(self) -> Decode<Self, SseDecoder>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
     {
         self.decode(SseDecoder::new())
     }
@@ -83,7 +85,7 @@ pub trait ByteStreamExt: Stream {
     fn json_lines<B, E>(self) -> Decode<Self, JsonLinesDecoder>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
     {
         self.decode(JsonLinesDecoder::new())
     }
@@ -93,16 +95,15 @@ pub trait ByteStreamExt: Stream {
     fn protobuf<B, E>(self) -> Decode<Self, ProtobufDecoder>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
     {
         self.decode(ProtobufDecoder::new())
     }
 
-    /// Bytes in, what a decoder makes of them out: one with options, or one of your own.
+    /// Bytes in, the outputs of a decoder out: one with other options, or one of your own.
     fn decode<B, E, D>(self, decoder: D) -> Decode<Self, D>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
         D: Push<B, Output = RawItem>,
     {
         giving::<RawItem, E, _>(Decode::new(self, decoder))
@@ -112,17 +113,17 @@ pub trait ByteStreamExt: Stream {
 #[cfg(feature = "__format")]
 impl<S: Stream + ?Sized> ByteStreamExt for S {}
 
-/// Encoders as methods of every stream of events: what
+/// The encoders as methods of every stream of events: those of
 /// [`items`](super::EventStreamExt::items), [`events`](super::EventStreamExt::events) and the
-/// single stages give, or plain events ([`ItemInput`]).
+/// single stages, or plain events ([`ItemInput`]).
 ///
 /// For each event, one piece of bytes, or one text; warnings are not written. A gateway is
-/// `upstream.sse().items().to_sse()`: what goes out is what the protocol allows, chunks expanded.
+/// `upstream.sse().items().to_sse()`: its output is legal and without chunks.
 ///
 /// # Errors
-/// Those of the source, as they are, and those of `Format::encode`. An error ends the stream: as
-/// the body of a response it breaks the body off, so that the client sees a truncated run and not
-/// a success. To tell it more, turn the error into a `RUN_ERROR` event before it is encoded.
+/// Those of the source, unchanged, and those of `Format::encode`. An error ends the stream. In the
+/// body of a response it breaks the body off, so that the client sees a truncated run and not a
+/// success. To tell the client more, turn the error into a `RUN_ERROR` event before it is encoded.
 ///
 /// # Cost
 /// Memory of its own for each event.
@@ -155,8 +156,7 @@ impl<S: Stream + ?Sized> ByteStreamExt for S {}
 /// # }
 /// ```
 pub trait EncodeStreamExt: Stream {
-    /// Events in, server-sent events out. [`Encode::keep_alive`] adds comments where nothing
-    /// happens.
+    /// Events in, server-sent events out. [`Encode::keep_alive`] adds comments while no event comes.
     #[cfg(feature = "sse")]
     fn to_sse(self) -> Encode<Self>
     where
@@ -186,14 +186,14 @@ pub trait EncodeStreamExt: Stream {
         self.encode(Format::Protobuf)
     }
 
-    /// Events in, JSON texts out, one each, for what frames them itself: the text messages of a
-    /// WebSocket, a channel, a database.
+    /// Events in, JSON texts out, one each, for a transport with frames of its own: the text messages of
+    /// a WebSocket, a channel, a database.
     ///
-    /// Binary messages, protobuf, are what `to_protobuf` gives, one each.
+    /// For binary messages use `to_protobuf`, which gives one piece of bytes for each event.
     ///
     /// # Examples
     /// A run to a WebSocket; that of axum has the same methods, and a `Message` of its own. With
-    /// `forward` instead of `send`, what is not flushed yet is lost where the run breaks off.
+    /// `forward` instead of `send`, unflushed messages are lost if the run breaks off.
     /// ```
     /// # #[cfg(feature = "websocket")]
     /// # mod example {
@@ -228,7 +228,7 @@ pub trait EncodeStreamExt: Stream {
         giving::<String, <Self::Item as ItemInput>::Error, _>(ToJson::new(self, JsonEncoder::new()))
     }
 
-    /// Events in, bytes of the format that was agreed upon out.
+    /// Events in, bytes of this format out.
     #[cfg(feature = "__format")]
     fn encode(self, format: Format) -> Encode<Self>
     where

@@ -16,7 +16,6 @@ combinator! {
 impl<S, D, B, E> Stream for Decode<S, D>
 where
     S: Stream<Item = Result<B, E>>,
-    B: AsRef<[u8]>,
     D: Push<B, Output = RawItem>,
 {
     type Item = Result<RawItem, Error<E>>;
@@ -33,7 +32,6 @@ where
 impl<S, D, B, E> FusedStream for Decode<S, D>
 where
     S: Stream<Item = Result<B, E>>,
-    B: AsRef<[u8]>,
     D: Push<B, Output = RawItem>,
 {
     fn is_terminated(&self) -> bool {

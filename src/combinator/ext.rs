@@ -29,8 +29,8 @@ use crate::snapshot::{Changed, Update};
 /// | [`take_run`](EventStreamExt::take_run) | the raw events of one run, where the source goes on |
 /// | [`compact`](EventStreamExt::compact) | fewer and shorter events that come to the same |
 ///
-/// Or the stages one by one, with any middleware between them: a stage after the first takes what
-/// the one before gives, and does not wrap its error again ([`ItemInput`]).
+/// Or use the stages one by one, with any middleware between them: a later stage takes the items of
+/// the one before, and does not wrap its error again ([`ItemInput`]).
 ///
 /// | method | takes | gives |
 /// |---|---|---|
@@ -48,43 +48,43 @@ use crate::snapshot::{Changed, Update};
 /// [how it is to be read](RawItem::Options), as clients and agents do. For other options of a single stage,
 /// [`through`](EventStreamExt::through) and [`through_raw`](EventStreamExt::through_raw) take its machine.
 ///
-/// # What holds for all
-/// - Outputs come in the order of the input. Everything that came before a fault is given before
-///   the error; the error is the last item; after it comes `None`, for ever ([`FusedStream`]). So
-///   `try_next()?` sees the whole stream.
-/// - The source is dropped when it ends or fails, not when the stream is.
-/// - A warning is no error: it is an item. `updates`, `snapshots`, `events` and `items` log it through
-///   `tracing` as they give it, once; a single stage leaves that to you ([`Warning::log`](crate::Warning::log)).
-/// - A `next()` that is dropped before it is done loses nothing, and may be called again: all
-///   state is in the stream, none in the future.
-/// - A poll takes at most 64 inputs that come to nothing, then lets other tasks run.
+/// # Guarantees of all methods
+/// - Outputs come in the order of the input. All outputs before a fault are given before the error;
+///   the error is the last item; after it comes `None`, for ever ([`FusedStream`]). So `try_next()?`
+///   sees the whole stream.
+/// - The source is dropped when it ends or fails, not only with the stream.
+/// - A warning is not an error but an item. `updates`, `snapshots`, `events` and `items` log it once,
+///   through `tracing`, when they give it; a single stage does not log ([`Warning::log`](crate::Warning::log)).
+/// - A `next()` that is dropped before it is ready loses nothing, and may be called again: all state is
+///   in the stream, none in the future.
+/// - A poll takes at most 64 inputs that give no output, then lets other tasks run.
 ///
-/// # Other traits of the kind
+/// # Other extension traits
 /// No method here has a name that `futures::StreamExt`, `futures::TryStreamExt` or
-/// `tokio_stream::StreamExt` use, so that all of them can be imported together. Where another trait
-/// of yours does collide, the qualified call tells them apart: `EventStreamExt::upgrade(source)`.
+/// `tokio_stream::StreamExt` use, so that all of them can be imported together. If another trait of
+/// yours collides, use the qualified call: `EventStreamExt::upgrade(source)`.
 ///
 /// [`FusedStream`]: futures::stream::FusedStream
 pub trait EventStreamExt: Stream {
-    /// Raw events in, each verified event out with the conversation as it stands after it.
+    /// Raw events in, each verified event out with the conversation after it.
     ///
     /// For each raw event, in this order: an [`Update`] for every warning about it; one for every
     /// event that it stands for (none if it was dropped, several if it is a chunk). Each has the
-    /// [`Snapshot`](crate::snapshot::Snapshot) after it and marks the message that changed.
+    /// [`Snapshot`](crate::snapshot::Snapshot) after it and tells which message changed.
     ///
     /// # Ending
-    /// With the source, if the last run had its terminal event (`RUN_FINISHED` or `RUN_ERROR`). A
-    /// `RUN_ERROR` is an event as any other.
+    /// With the source, if the last run had its terminal event (`RUN_FINISHED` or `RUN_ERROR`).
+    /// `RUN_ERROR` is an event like any other.
     ///
     /// # Errors
     /// [`Error::Source`], the source's own; [`Error::Malformed`] (E5, E9);
     /// [`Error::LimitExceeded`]; [`Error::Violation`] (C2, C4, C5; R1 to R4; S2, S8; O2 to O6);
-    /// [`Error::Truncated`] (R8) where the source ends without a terminal event. What the
-    /// conversation came to is in [`Updates::machine`] even then.
+    /// [`Error::Truncated`] (R8) if the source ends without a terminal event. The conversation is in
+    /// [`Updates::machine`] even then.
     ///
     /// # Cost
     /// A delta costs one pass over its text and its own length once more, whatever the length of
-    /// the message; the snapshot is one pointer. The conversation is the only thing that grows.
+    /// the message; the snapshot is one pointer. Only the conversation grows.
     ///
     /// # Cancel safety
     /// A dropped `next()` loses nothing.
@@ -150,8 +150,7 @@ pub trait EventStreamExt: Stream {
     /// Raw events in, the conversation out each time that it changed.
     ///
     /// The [`updates`](EventStreamExt::updates) that changed something, without their events: one
-    /// [`Changed`] for each, in order, with the message that changed marked. Warnings are logged
-    /// only.
+    /// [`Changed`] for each, in order, which tells what changed. Warnings are only logged.
     ///
     /// # Ending
     /// As [`updates`](EventStreamExt::updates).
@@ -161,7 +160,7 @@ pub trait EventStreamExt: Stream {
     ///
     /// # Cost
     /// As [`updates`](EventStreamExt::updates). For a consumer that is slower than the source,
-    /// [`split_updates`](EventStreamExt::split_updates) skips what is out of date.
+    /// [`split_updates`](EventStreamExt::split_updates) skips outdated snapshots.
     ///
     /// # Cancel safety
     /// A dropped `next()` loses nothing.
@@ -204,7 +203,7 @@ pub trait EventStreamExt: Stream {
     /// Raw events in, verified events out, with chunks expanded.
     ///
     /// For each raw event, in order: the events that it stands for; none if it was dropped, several
-    /// if it is a chunk. Warnings are logged only; [`items`](EventStreamExt::items) gives them too.
+    /// if it is a chunk. Warnings are only logged; [`items`](EventStreamExt::items) gives them too.
     ///
     /// # Ending
     /// As [`updates`](EventStreamExt::updates).
@@ -213,8 +212,8 @@ pub trait EventStreamExt: Stream {
     /// As [`updates`](EventStreamExt::updates).
     ///
     /// # Cost
-    /// A delta costs one pass over its text, and one allocation. Memory grows only with what a run
-    /// opens.
+    /// A delta costs one pass over its text, and one allocation. Memory grows only with the items that
+    /// a run opens.
     ///
     /// # Cancel safety
     /// A dropped `next()` loses nothing.
@@ -255,7 +254,7 @@ pub trait EventStreamExt: Stream {
 
     /// Raw events in, verified events and warnings out.
     ///
-    /// For each raw event, in this order: an [`Item::Warning`] for everything that was removed; an
+    /// For each raw event, in this order: an [`Item::Warning`] for every removed part; an
     /// [`Item::Event`] for each event that it stands for, with its place in the input.
     ///
     /// # Ending
@@ -304,13 +303,12 @@ pub trait EventStreamExt: Stream {
     /// Raw events in, the same out until one run is over, for a source that does not end with its run:
     /// a server that keeps the connection open, a channel whose sender lives on.
     ///
-    /// In: raw events. Out, in order: each as a [`RawItem`], in its place, to the first `RUN_FINISHED`
-    /// or `RUN_ERROR`, that included. The source is not polled after it, and dropped. Nothing is judged:
-    /// the stages that follow do that.
+    /// In: raw events. Out, in order: each as a [`RawItem`] with its index, up to and with the first
+    /// `RUN_FINISHED` or `RUN_ERROR`. The source is then dropped. Nothing is judged: later stages do that.
     ///
-    /// What comes after the end is never seen: not a `RUN_ERROR` that takes back a `RUN_FINISHED`, not
-    /// another run (rule R4), not a fault (rule R8a). Where that matters, and the source is a client of
-    /// this crate, its option `after_run` waits for a while.
+    /// Nothing after the end is seen: no `RUN_ERROR` that takes back a `RUN_FINISHED`, no further run
+    /// (rule R4), no fault (rule R8a). If that matters, and the source is a client of this crate, use its
+    /// option `after_run`, which waits for a while.
     ///
     /// # Ending
     /// With the run, or with the source.
@@ -319,7 +317,7 @@ pub trait EventStreamExt: Stream {
     /// The source's own, as the last item.
     ///
     /// # Cost
-    /// A look at the first bytes of a JSON text, and one copy of an event that the source does not own.
+    /// A check of the first bytes of a JSON text, and one copy of a borrowed event.
     ///
     /// # Cancel safety
     /// A dropped `next()` loses nothing.
@@ -409,8 +407,8 @@ pub trait EventStreamExt: Stream {
     /// Raw events in; out come two streams that two tasks can own, of the events and of the
     /// snapshots.
     ///
-    /// It is [`updates`](EventStreamExt::updates) with [`Updates::split`] after it. Which half
-    /// may wait for which, how they end and what it costs: see [`split`](super::split()).
+    /// It is [`updates`](EventStreamExt::updates) followed by [`Updates::split`]. When a half waits for
+    /// the other, how they end and what it costs: see [`split`](super::split()).
     ///
     /// # Examples
     /// ```
@@ -459,9 +457,8 @@ pub trait EventStreamExt: Stream {
     /// The stage before all others, for producers older than AG-UI 1.0: raw events in, and out
     /// again with their retired shapes translated.
     ///
-    /// For each raw event, in this order: a [`RawItem::Warning`] for every translation (B1, B2,
-    /// B3); the event, changed or not. Middleware that wants to see raw material has its place
-    /// after this stage.
+    /// For each raw event, in this order: a [`RawItem::Warning`] for every translation (B1, B2, B3); the
+    /// event, changed or not. Middleware on raw events comes after this stage.
     ///
     /// # Ending
     /// With the source.
@@ -470,7 +467,7 @@ pub trait EventStreamExt: Stream {
     /// [`Error::Source`], the source's own.
     ///
     /// # Cost
-    /// A search for a few words; a parse where one is found. Borrowed events are copied.
+    /// A search for a few words; a parse if one is found. Borrowed events are copied.
     ///
     /// # Cancel safety
     /// A dropped `next()` loses nothing.
@@ -499,10 +496,10 @@ pub trait EventStreamExt: Stream {
         giving::<RawItem, <Self::Item as RawInput>::Error, _>(Upgrade::new(self, machine::Upgrader::new()))
     }
 
-    /// The first stage: raw events in, typed events out, held to the schema.
+    /// The first stage: raw events in, typed events out, checked against the schema.
     ///
-    /// For each raw event, in this order: an [`Item::Warning`] for everything unknown that was
-    /// removed; the event, unless the whole of it was dropped.
+    /// For each raw event, in this order: an [`Item::Warning`] for every unknown part that was removed;
+    /// the event, unless all of it was dropped.
     ///
     /// # Ending
     /// With the source.
@@ -541,11 +538,11 @@ pub trait EventStreamExt: Stream {
 
     /// The second stage: chunk events become START, CONTENT and END.
     ///
-    /// For each item, in this order: the END of every chunked item that it closes; then itself, or
-    /// if it is a chunk, the START and CONTENT that it stands for. Warnings pass in their place.
+    /// For each item, in this order: the END of every chunked item that it closes; then the item itself,
+    /// or for a chunk the START and CONTENT that it stands for. Warnings pass in their place.
     ///
     /// # Ending
-    /// With the source. What chunks have open then is not closed (C11).
+    /// With the source. Items that chunks have open are not closed (C11).
     ///
     /// # Errors
     /// Those of the source; [`Error::Violation`] (C2, C4, C5).
@@ -623,11 +620,11 @@ pub trait EventStreamExt: Stream {
         giving::<Item, <Self::Item as ItemInput>::Error, _>(Verify::new(self, Verifier::new()))
     }
 
-    /// The fourth stage: verified items in, each out with the conversation as it stands after it.
+    /// The fourth stage: verified items in, each out with the conversation after it.
     ///
-    /// For each item, in this order: an [`Update`] for every warning that assembling it causes,
-    /// then its own. The items must have been [verified](EventStreamExt::verify): what comes out
-    /// of order is ignored here, not reported.
+    /// For each item, in this order: an [`Update`] for every warning that assembly causes, then its own.
+    /// The items must be [verified](EventStreamExt::verify): events out of order are ignored, not
+    /// reported.
     ///
     /// # Ending
     /// With the source. A run that is still active then is truncated in
@@ -664,9 +661,9 @@ pub trait EventStreamExt: Stream {
         giving::<Update, <Self::Item as ItemInput>::Error, _>(Assemble::new(self, Assembler::new()))
     }
 
-    /// A stage of your own: items or events in, what a [`Machine`](machine::Machine) makes of them out.
+    /// A stage of your own: items or events in, the outputs of a [`Machine`](machine::Machine) out.
     ///
-    /// For each item, in order: what the machine gives for it.
+    /// For each item, in order: the outputs of the machine.
     ///
     /// # Ending
     /// With the source, if [`Machine::finish`](machine::Machine::finish) allows.
@@ -675,7 +672,7 @@ pub trait EventStreamExt: Stream {
     /// Those of the source; those of the machine.
     ///
     /// # Cost
-    /// The machine's.
+    /// That of the machine.
     ///
     /// # Cancel safety
     /// A dropped `next()` loses nothing.

@@ -1,4 +1,4 @@
-//! Timers that no source can starve.
+//! Timers that fire even if a source is always ready.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -9,8 +9,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A point in time to wait for.
 ///
-/// What decides is the clock: tokio's own timer reports nothing to a task that has used up its
-/// cooperative budget, and a source that is always ready uses it up in each poll.
+/// It asks the clock: tokio's own timer does not fire in a task that has used up its cooperative budget,
+/// and a source that is always ready uses it up in each poll.
 #[derive(Debug)]
 pub(crate) struct Timer {
     until: Instant,
@@ -35,7 +35,7 @@ impl Timer {
         if sleep.deadline() != self.until {
             sleep.as_mut().reset(self.until);
         }
-        // Where the budget is used up this wakes the task at once, which then has a new one.
+        // If the budget is used up, this wakes the task at once, with a new budget.
         sleep.as_mut().poll(cx)
     }
 }
@@ -53,16 +53,16 @@ impl Idle {
         Self { limit, timer: None, waiting: false }
     }
 
-    /// Something came.
+    /// Stops the timer: something came.
     pub(crate) fn rest(&mut self) {
         self.waiting = false;
     }
 
-    /// Nothing came: gives the limit once it is over.
+    /// Starts the timer if it is stopped, as nothing came. Gives the limit once it is over.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
         let Some(limit) = self.limit else { return Poll::Pending };
         if !core::mem::replace(&mut self.waiting, true) {
-            // Where the clock ends there is no limit.
+            // Beyond the end of the clock there is no limit.
             let until = Instant::now().checked_add(limit);
             self.timer = until.map(|until| match self.timer.take() {
                 Some(mut timer) => {

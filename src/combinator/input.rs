@@ -1,4 +1,4 @@
-//! What the sources of the stages may give.
+//! `RawInput` and `ItemInput`: the items of a source that the stages accept.
 
 use core::convert::Infallible;
 
@@ -7,8 +7,7 @@ use crate::item::Item;
 use crate::raw::Unplaced;
 use crate::raw::{RawEvent, RawItem};
 
-/// What a stream may give to a stage that takes raw events: a [`RawEvent`], or a [`Result`] of
-/// one.
+/// The items of a source for a stage on raw events: a [`RawEvent`], or a [`Result`] of one.
 ///
 /// | the source gives | the stage's error |
 /// |---|---|
@@ -19,7 +18,7 @@ use crate::raw::{RawEvent, RawItem};
 ///
 /// The trait is sealed, as [`RawEvent`] is.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no raw event",
+    message = "`{Self}` is not a raw event",
     label = "the source gives `{Self}`",
     note = "a stage on raw events takes JSON text or bytes (`&str`, `String`, `&[u8]`, `Vec<u8>`, …), `serde_json::Value`, `Event` or `Raw`, or a `Result` of one of these with any error",
     note = "after `upgrade` it takes `Result<RawItem, Error<E>>`: middleware has to leave the error as it is"
@@ -27,10 +26,10 @@ use crate::raw::{RawEvent, RawItem};
 pub trait RawInput {
     /// The raw event.
     type Raw: RawEvent;
-    /// The error of the source; [`Infallible`] where it has none.
+    /// The error of the source; [`Infallible`] if it has none.
     type Error;
 
-    /// The raw event, or what ended the source.
+    /// The raw event, or the error that ended the source.
     ///
     /// # Errors
     /// The error of the source, as [`Error::Source`] unless it is an [`Error`] already.
@@ -86,17 +85,17 @@ macro_rules! placed {
 
 placed! { RawItem Item }
 
-/// What a stream may give to a stage after enforcement: an [`Item`] or what turns into one, or a
-/// [`Result`] of it as the stages give it.
+/// The items of a source for a stage after enforcement: an [`Item`] or a type that converts into one, or
+/// a [`Result`] of it as the stages give it.
 ///
 /// | the source gives | the stage's error |
 /// |---|---|
 /// | [`Item`], [`Indexed`](crate::machine::Indexed), [`Event`](crate::Event) | `Error` |
 /// | `Result<` one of these `, Error<E>>` | `Error<E>` |
 ///
-/// A source of events that has an error of its own is joined with `map_err(Error::Source)`.
+/// For a source of events with an error of its own, use `map_err(Error::Source)`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no item",
+    message = "`{Self}` is not an item",
     label = "the source gives `{Self}`",
     note = "a stage after enforcement takes `Item`, `Indexed` or `Event`, or a `Result` of one of these whose error is `Error<E>`",
     note = "for an error of your own: `.map_err(Error::Source)`; for raw events: `.enforce()` first"
@@ -104,10 +103,10 @@ placed! { RawItem Item }
 pub trait ItemInput {
     /// The item.
     type Item: Into<Item>;
-    /// The error of the source; [`Infallible`] where it has none.
+    /// The error of the source; [`Infallible`] if it has none.
     type Error;
 
-    /// The item, or what ended the source.
+    /// The item, or the error that ended the source.
     ///
     /// # Errors
     /// That of the source.

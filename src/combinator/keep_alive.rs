@@ -1,3 +1,5 @@
+//! `keep_alive`: comments in a stream of server-sent events while nothing else comes.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
@@ -10,7 +12,7 @@ use super::{Encode, Idle, ItemInput};
 use crate::error::Error;
 
 pin_project! {
-    /// Events as bytes, with comments where nothing happens: the stream of
+    /// Events as bytes, with comments while no event comes: the stream of
     /// [`Encode::keep_alive`].
     #[must_use = "streams do nothing unless polled"]
     pub struct KeepAlive<S> {
@@ -22,11 +24,11 @@ pin_project! {
 }
 
 impl<S> Encode<S> {
-    /// Gives a comment whenever nothing else came for this long, so that no proxy between takes
-    /// the connection for dead.
+    /// Gives a comment whenever nothing else came for this long, so that no proxy closes the
+    /// connection as dead.
     ///
-    /// The time starts again with every event. Formats without comments, which are all but
-    /// server-sent events, are left as they are.
+    /// The time starts again with every event. Only server-sent events have comments; other formats
+    /// are unchanged.
     ///
     /// Needs the timers of a tokio runtime; without them it panics when it first has to wait.
     ///
@@ -54,7 +56,7 @@ impl<S> Encode<S> {
 
 impl<S> KeepAlive<S> {
     pub(super) fn new(inner: Encode<S>, interval: Duration) -> Self {
-        // Without a time between them there would be nothing but comments.
+        // With an interval of zero there would be nothing but comments.
         let idle = Idle::new(Some(interval).filter(|interval| !interval.is_zero()));
         Self { inner, interval, idle }
     }

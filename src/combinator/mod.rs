@@ -1,14 +1,14 @@
 //! The stages as combinators over [`futures::Stream`](futures::stream::Stream).
 //!
-//! [`EventStreamExt`] has them as methods and says how they behave; the structs here are what the
-//! methods give. Each is lazy, holds its source and a [machine](crate::machine), spawns nothing,
-//! needs no runtime, and is `Send` and `Unpin` where its source is.
+//! [`EventStreamExt`] has them as methods and describes them; the structs here are the streams that the
+//! methods return. Each is lazy, holds its source and a [machine](crate::machine), spawns nothing,
+//! needs no runtime, and is `Send` and `Unpin` if its source is.
 //!
 //! # Channels
 //!
-//! A receiver of tokio's is a source with a wrapper of `tokio-stream`. `ReceiverStream` for
-//! [`mpsc`](tokio::sync::mpsc): its bound is the back pressure on the agent. `BroadcastStream` has an
-//! error of its own for a receiver that lagged; events are missing then, and it ends the run as
+//! A receiver of tokio is a source by a wrapper of `tokio-stream`. With `ReceiverStream` for
+//! [`mpsc`](tokio::sync::mpsc), the bound of the channel is the back pressure on the agent. With
+//! `BroadcastStream`, a receiver that lagged has missed events: its error ends the run as
 //! [`Error::Source`](crate::Error::Source).
 //!
 //! ```
@@ -33,7 +33,7 @@
 //!
 //! # Use without this module
 //!
-//! What a combinator does is this loop, around the same machine:
+//! A combinator is this loop around the same machine:
 //!
 //! ```
 //! use ag_ui_stream::Error;
@@ -63,8 +63,8 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-/// A combinator: a [`Staged`] with a name. What all have beside their `Stream`: a constructor, access to
-/// the source and to the machine, `Debug`.
+/// A combinator: a [`Staged`] with a name. Generates the constructor, the access to source and machine,
+/// and `Debug`.
 macro_rules! combinator {
     ($(#[$meta:meta])* $name:ident<S $(, $param:ident)?>, $machine:ty) => {
         pin_project_lite::pin_project! {
@@ -81,7 +81,7 @@ macro_rules! combinator {
                 Self { inner: Staged::new(source, machine) }
             }
 
-            /// The source; `None` once it ended or failed, for it is dropped there and then.
+            /// The source; `None` once it ended or failed, as it is dropped then.
             #[must_use]
             pub fn get_ref(&self) -> Option<&S> {
                 self.inner.get_ref()
@@ -89,7 +89,7 @@ macro_rules! combinator {
 
             /// The source, to change it.
             ///
-            /// Not to take items from: what this stage does not see, it cannot account for.
+            /// Do not take items from it: the stage would not see them.
             #[must_use]
             pub fn get_mut(&mut self) -> Option<&mut S> {
                 self.inner.get_mut()
@@ -97,7 +97,7 @@ macro_rules! combinator {
 
             /// The source, pinned, to change it.
             ///
-            /// Not to take items from: what this stage does not see, it cannot account for.
+            /// Do not take items from it: the stage would not see them.
             #[must_use]
             pub fn get_pin_mut(self: Pin<&mut Self>) -> Option<Pin<&mut S>> {
                 self.project().inner.get_pin_mut()
@@ -105,8 +105,7 @@ macro_rules! combinator {
 
             /// Gives the source back; `None` once it ended or failed.
             ///
-            /// The state of the machine is lost, and with it the outputs that were ready but not
-            /// taken yet.
+            /// The state of the machine is lost, with the outputs that were ready but not taken.
             #[must_use]
             pub fn into_inner(self) -> Option<S> {
                 self.inner.into_inner()
@@ -174,13 +173,12 @@ pub use take_run::TakeRun;
 
 #[cfg(any(feature = "sse", feature = "websocket"))]
 pub(crate) use idle::Idle;
-#[cfg(any(feature = "record", feature = "reqwest", feature = "websocket"))]
+#[cfg(any(feature = "sse", feature = "websocket"))]
 pub(crate) use idle::Timer;
-#[cfg(any(feature = "__format", feature = "websocket"))]
 pub(crate) use staged::MAX_SWALLOWED;
 pub(crate) use staged::Staged;
 
-/// Says what a stream gives: a wrong item is found where the stream is made, and not where it is used.
+/// States the item of a stream, so that a wrong one is an error where the stream is made.
 fn giving<T, E, S: futures::stream::Stream<Item = Result<T, crate::error::Error<E>>>>(stream: S) -> S {
     stream
 }

@@ -8,10 +8,11 @@ use futures::stream::{FusedStream, Stream};
 use pin_project_lite::pin_project;
 
 use super::ItemInput;
-use crate::event::{Event, RunErrorEvent};
+use crate::error::Error;
+use crate::event::Event;
 use crate::item::Item;
 
-/// What a viewer is told.
+/// What a viewer is told of a source that failed.
 const MESSAGE: &str = "the agent broke the run off";
 
 pin_project! {
@@ -60,11 +61,15 @@ where
                 return Poll::Ready(Some(item));
             }
             Some(Err(error)) => {
-                match error {
-                    Some(error) => crate::log::run_failed(&error),
-                    None => crate::log::run_failed(&"its source panicked"),
+                match &error {
+                    Some(error) => crate::log::run_failed(None, error),
+                    None => crate::log::run_failed(None, &"its source panicked"),
                 }
-                (!*this.is_run_over).then(|| Event::from(RunErrorEvent::new(MESSAGE)).into())
+                let message = match error {
+                    Some(Error::Source(_)) | None => MESSAGE.to_owned(),
+                    Some(fault) => fault.to_string(),
+                };
+                (!*this.is_run_over).then(|| Event::run_error(message).into())
             }
             None => None,
         };

@@ -1,3 +1,5 @@
+//! `pieces`: the bytes of a tokio `AsyncRead` as a stream.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
@@ -9,7 +11,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::MAX_SWALLOWED;
 
-/// How much is read at once: what a network gives at most, and small beside one event.
+/// The bytes read at once: as much as a network gives, and little compared with one event.
 const PIECE: usize = 16 * 1024;
 
 pin_project! {
@@ -20,7 +22,7 @@ pin_project! {
         reader: Option<R>,
         // Kept while a read is pending.
         piece: Vec<u8>,
-        // Found at the beginning of a poll, the reader has panicked.
+        // If set at the beginning of a poll, the reader has panicked.
         is_reading: bool,
     }
 }
@@ -28,14 +30,14 @@ pin_project! {
 /// A file, a socket or the output of a program as a stream of bytes, for
 /// [`ByteStreamExt`](super::ByteStreamExt).
 ///
-/// Takes tokio's [`AsyncRead`], which `AsyncBufRead` is too; readers of the `futures` crate become
-/// one through `tokio-util`. No buffer is needed around it: each read gets 16 KiB.
+/// Takes tokio's [`AsyncRead`]; `tokio-util` converts readers of the `futures` crate. The reader needs no
+/// buffer around it: each read gets 16 KiB.
 ///
 /// # Ending
-/// With the reader's. The reader is dropped there and then.
+/// With the reader, which is dropped then.
 ///
 /// # Errors
-/// The reader's, the last item. One that panicked is not asked again: that is an error too.
+/// The reader's, as the last item. A reader that panicked is not polled again: that is an error too.
 ///
 /// # Cancel safety
 /// A dropped `next()` loses nothing.
@@ -68,7 +70,7 @@ impl<R> Pieces<R> {
         self.reader.as_ref()
     }
 
-    /// Gives the reader back; `None` once it ended or failed. Nothing that was read is held.
+    /// Gives the reader back; `None` once it ended or failed. No bytes are lost.
     #[must_use]
     pub fn into_inner(self) -> Option<R> {
         self.reader
@@ -106,11 +108,12 @@ impl<R: AsyncRead> Stream for Pieces<R> {
                 this.reader.set(None);
                 return Poll::Ready(None);
             }
-            let mut piece = core::mem::take(this.piece);
+            // Whoever keeps an event keeps the piece: one that is mostly empty is not handed out.
+            let mut piece = if len < PIECE / 2 { Vec::from(buffer.filled()) } else { core::mem::take(this.piece) };
             piece.truncate(len);
             return Poll::Ready(Some(Ok(piece)));
         }
-        // A reader that is always interrupted must not keep the thread.
+        // A reader that is always interrupted must not block the thread.
         *this.is_reading = false;
         cx.waker().wake_by_ref();
         Poll::Pending

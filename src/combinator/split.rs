@@ -1,7 +1,7 @@
-//! Two streams from one: events for one task, snapshots for another.
+//! `split`: two streams from one, events for one task and snapshots for another.
 //!
-//! The second poll loop of the crate, for what [`Staged`](super::Staged) cannot do: two consumers
-//! of one source, of which either may be polled, left alone or dropped at any time.
+//! The second poll loop of the crate: unlike [`Staged`](super::Staged) it has two consumers of one
+//! source, and either may be polled, left alone or dropped at any time.
 //!
 //! ```text
 //!                    ┌─► events, at most `capacity` ─────────────────► SplitEvents
@@ -9,16 +9,16 @@
 //!                    └─► snapshots: the newest, or at most `capacity` ► SplitSnapshots
 //! ```
 //!
-//! - Whichever half is polled and finds nothing drives the source. A half that finds the other one at
-//!   it waits to be woken by it.
-//! - It drives only while both queues have room: an item is never taken from the source without a
-//!   place for it. A half whose own queue is empty can wait only for the other's to be emptied, so
-//!   never do both wait for each other.
-//! - The source has one waker, which wakes both halves. So it does not matter which half was
-//!   polled last, and whether it is ever polled again.
-//! - No code from outside runs under the lock: the source is taken out of the state to be polled and
-//!   to be dropped, and wakers are cloned, dropped and woken after the lock is released. Any of these
-//!   may own the other half, and drop it there and then.
+//! - A half that is polled and finds its queue empty polls the source. If the other half is polling it,
+//!   the half waits to be woken.
+//! - The source is polled only while both queues have room, so each item has a place. A half with an
+//!   empty queue can wait only for the other queue to be emptied, so the halves never wait for each
+//!   other.
+//! - The source has one waker, which wakes both halves. So it does not matter which half was polled
+//!   last, or whether it is polled again.
+//! - No foreign code runs under the lock: the source is taken out of the state to be polled and dropped,
+//!   and wakers are cloned, dropped and woken without the lock. Any of these may own the other half and
+//!   drop it.
 
 use core::fmt;
 use core::pin::Pin;
@@ -38,11 +38,11 @@ use crate::snapshot::{Changed, Update};
 
 /// How far a half may lag behind the other before it holds the other back.
 ///
-/// A half whose queue has reached either bound is full, so the queue holds one item more than
-/// `bytes` at most. An item counts as many bytes as its event has as JSON; a snapshot shares with those
-/// before it what its event left alone, and counts as much as its event.
+/// A half whose queue has reached either bound is full, so the queue exceeds `bytes` by at most one
+/// item. An item counts as the bytes of its event as JSON. A snapshot counts as its event, as it shares
+/// everything else with earlier ones.
 ///
-/// A bound that is added is no breaking change: take the others from the default.
+/// A new bound is not a breaking change: take the others from the default.
 ///
 /// ```
 /// use ag_ui_stream::combinator::SplitCapacity;
@@ -52,9 +52,9 @@ use crate::snapshot::{Changed, Update};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitCapacity {
-    /// How many items; at least one.
+    /// The most items; at least one.
     pub items: usize,
-    /// How many bytes.
+    /// The most bytes.
     ///
     /// Stops a few large events from filling the memory.
     pub bytes: usize,
@@ -76,16 +76,15 @@ impl Default for SplitCapacity {
 /// The two halves of a stream that was [split](split()).
 pub type Split<S, E> = (SplitEvents<S, E>, SplitSnapshots<S, E>);
 
-/// Splits a stream of updates into two that two tasks can own: of the events, and of the
-/// snapshots.
+/// Splits a stream of updates into two that two tasks can own: one of the events, one of the snapshots.
 ///
-/// The events half gives every event and warning, in order. The snapshots half gives the
-/// conversation as [`Changed`], after events that changed it: by default the newest only, so that
-/// a slow consumer skips what is out of date, with the marks of all that it skipped; each single
-/// one with [`SplitSnapshots::every`].
+/// The events half gives every event and warning, in order. The snapshots half gives the conversation
+/// as [`Changed`], after events that changed it. By default it gives only the newest, so that a slow
+/// consumer skips older ones; it then tells of all changes that were skipped. With
+/// [`SplitSnapshots::every`] it gives each.
 ///
-/// The source is driven by whichever half is polled; nothing is spawned. Either half can lag
-/// after the other by 64 items or 1 MiB of them ([`SplitCapacity`]), then it holds the other back:
+/// The half that is polled polls the source; nothing is spawned. Either half can lag behind the other by
+/// 64 items or 1 MiB of them ([`SplitCapacity`]), then it holds the other back:
 ///
 /// | | the events half goes on | the snapshots half goes on |
 /// |---|---|---|
@@ -93,24 +92,23 @@ pub type Split<S, E> = (SplitEvents<S, E>, SplitSnapshots<S, E>);
 /// | the other is never polled | always; with `every`, until it is full | until it is full |
 /// | the other is dropped | always | always |
 ///
-/// A half that is not wanted has to be dropped. It may be dropped anywhere, within the waker of the
-/// other and within the source too.
+/// Drop a half that you do not need. It may be dropped anywhere, even within the waker of the other or
+/// within the source.
 ///
 /// # Ending
-/// Each half ends once it has given what is its, then `None` for ever. The source is dropped as
-/// soon as it ends or fails.
+/// Each half ends once its queue is empty, then gives `None` for ever. The source is dropped as soon as
+/// it ends or fails.
 ///
 /// # Errors
-/// Both halves end with the error of the stream, shared. Should the source panic in the task of
-/// one half, it is dropped, and both end with [`Error::Truncated`].
+/// Both halves end with the error of the stream, shared. If the source panics in the task of one half,
+/// it is dropped, and both end with [`Error::Truncated`].
 ///
 /// # Cost
-/// Two allocations for the pair and one for the source; two locks for each item. An item that waits for
-/// the other half is measured, which takes one pass over its event.
+/// Two allocations for the pair and one for the source; two locks for each item. An item that is queued
+/// for the other half is measured by one pass over its event.
 ///
 /// # Cancel safety
-/// A `next()` of either half that is dropped loses nothing: what was taken from the source waits
-/// in the queues.
+/// A dropped `next()` of either half loses nothing: items taken from the source wait in the queues.
 ///
 /// # Examples
 /// ```
@@ -185,12 +183,12 @@ impl Wake for Wakers {
 
 struct State<S, E> {
     source: Source<S>,
-    /// One half found the source with the other, and waits.
+    /// One half waits, as the other is polling the source.
     is_awaited: bool,
     capacity: SplitCapacity,
     events: Lane<Item>,
     snapshots: Lane<Changed>,
-    /// How many events went through.
+    /// The number of events so far.
     passed: u64,
     /// How the source ended, once it has.
     end: Option<Result<(), Arc<Error<E>>>>,
@@ -204,7 +202,7 @@ enum Source<S> {
     Gone,
 }
 
-/// What waits for one half.
+/// The queue of one half.
 struct Lane<T> {
     /// Each with its weight in bytes.
     queue: VecDeque<(T, usize)>,
@@ -247,7 +245,7 @@ impl<T> Lane<T> {
         std::mem::take(&mut self.queue).into_iter().map(|(item, _)| item).collect()
     }
 
-    /// What is held is sure to come, then the error; more than that, while the source is open.
+    /// The queued items are sure to come, then the error; more may come while the source is open.
     fn size_hint<E>(&self, end: Option<&Result<(), E>>) -> (usize, Option<usize>) {
         let held = self.queue.len().saturating_add(usize::from(end.is_some_and(Result::is_err)));
         (held, end.is_some().then_some(held))
@@ -268,7 +266,7 @@ impl Lane<Changed> {
 enum Next<S, T, E> {
     Give(T),
     End(Result<(), Arc<Error<E>>>),
-    /// Polls the source; what comes has to be weighed, or the other half does not queue it.
+    /// Poll the source; `weigh` says whether the other half will queue the item, which is then measured.
     Drive {
         source: Pin<Box<S>>,
         weigh: bool,
@@ -283,12 +281,12 @@ impl<S, E> State<S, E> {
 }
 
 impl<S, E> Shared<S, E> {
-    /// To be held for moves only: nothing that may run code from outside.
+    /// Hold it only to move values: no foreign code may run under it.
     fn lock(&self) -> MutexGuard<'_, State<S, E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One loop for both halves: give, else drive, else wait.
+    /// One loop for both halves: give an item, else poll the source, else wait.
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
@@ -315,7 +313,7 @@ impl<S, E> Shared<S, E> {
                     return Poll::Ready(end.err().map(Err));
                 }
                 Next::Drive { source, weigh } => {
-                    // Before the source is polled: it may wake at once.
+                    // Before the source is polled, as it may wake at once.
                     own.register(cx.waker());
                     is_registered = true;
                     is_dry = !turn.drive(source, weigh);
@@ -326,7 +324,7 @@ impl<S, E> Shared<S, E> {
                     return Poll::Pending;
                 }
                 Next::Wait if is_registered => return Poll::Pending,
-                // What it waits for may come before it is registered, so it looks again.
+                // The item may have come before the waker was registered, so it looks again.
                 Next::Wait => {
                     own.register(cx.waker());
                     is_registered = true;
@@ -336,8 +334,8 @@ impl<S, E> Shared<S, E> {
     }
 }
 
-/// One poll of a half. At its end, also by a panic of the source, the other half is woken if there is
-/// anything for it.
+/// One poll of a half. When it ends, even by a panic of the source, it wakes the other half if there is
+/// anything for that.
 struct Turn<'a, S, E> {
     shared: &'a Shared<S, E>,
     other: &'a AtomicWaker,
@@ -352,7 +350,7 @@ impl<S, E> Turn<'_, S, E> {
         let state = &mut *guard;
         let has_room = state.has_room();
         let own = lane(state);
-        // The newest is known only when the source has nothing more at the moment.
+        // The newest snapshot is known only once the source is pending.
         let wants_more = own.mode == Mode::Latest || own.queue.is_empty();
         if wants_more && may_drive && has_room {
             match std::mem::replace(&mut state.source, Source::Taken) {
@@ -374,7 +372,7 @@ impl<S, E> Turn<'_, S, E> {
         }
     }
 
-    /// Polls the source; whether anything came of it, or it is for the source to wake both halves.
+    /// Polls the source. `false` if it is pending: it wakes both halves later.
     fn drive(&mut self, mut source: Pin<Box<S>>, weigh: bool) -> bool
     where
         S: Stream<Item = Result<Update, Error<E>>>,
@@ -421,8 +419,7 @@ impl<S, E> Turn<'_, S, E> {
 impl<S, E> Drop for Turn<'_, S, E> {
     fn drop(&mut self) {
         if self.is_driving {
-            // The source has panicked. It is not polled again, and nobody takes that for an end in
-            // good order.
+            // The source has panicked. It is not polled again, and the stream is truncated.
             let mut state = self.shared.lock();
             state.source = Source::Gone;
             state.end = Some(Err(Arc::new(Truncated::new(state.passed, None, TruncatedBy::Panic).into())));
@@ -451,7 +448,7 @@ pub(super) fn weight_of(item: &Item) -> usize {
     match item {
         Item::Event(indexed) => {
             let mut count = Count(0);
-            // What cannot be written as JSON counts as far as it can.
+            // An event that cannot be written as JSON counts up to the fault.
             let _ = serde_json::to_writer(&mut count, &indexed.event);
             count.0
         }
@@ -480,11 +477,11 @@ impl<S, E> SplitEvents<S, E> {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Puts the halves of one stream together again: gives back the source, and what was taken
-    /// from it and not yet given.
+    /// Joins the halves of one stream again: gives back the source, and the items that were taken from
+    /// it and not given.
     ///
     /// # Errors
-    /// Both halves, where they do not come from the same stream.
+    /// Both halves, if they do not come from the same stream.
     pub fn reunite(self, other: SplitSnapshots<S, E>) -> Result<Reunited<S, E>, ReuniteError<S, E>> {
         if !self.is_pair_of(&other) {
             return Err(ReuniteError { events: self, snapshots: other });
@@ -510,16 +507,16 @@ impl<S, E> SplitSnapshots<S, E> {
         other.is_pair_of(self)
     }
 
-    /// Gives every snapshot from now on, at the price that it can hold the events half back.
+    /// Gives every snapshot from now on. It can then hold the events half back.
     ///
-    /// Asked for before either half was polled, not one is left out.
+    /// Call it before either half is polled to miss none.
     pub fn every(self) -> Self {
         self.shared.lock().snapshots.mode = Mode::Every;
         self
     }
 
-    /// Gives the newest snapshot only, as it does unless [`every`](SplitSnapshots::every) is asked
-    /// for. It never holds the events half back.
+    /// Gives only the newest snapshot, as it does by default; undoes [`every`](SplitSnapshots::every).
+    /// It never holds the events half back.
     pub fn latest(self) -> Self {
         let mut state = self.shared.lock();
         let lane = &mut state.snapshots;
@@ -533,8 +530,8 @@ impl<S, E> SplitSnapshots<S, E> {
     }
 }
 
-/// What both halves do alike: for each its item, its own queue and waker, those of the other half, and
-/// whether it is the half of the events.
+/// The methods of both halves. The arguments are its item, its own queue and waker, those of the other
+/// half, and whether it is the half of the events.
 macro_rules! halves {
     ($($half:ident: $item:ty, $own:ident, $other:ident, $is_events:literal;)*) => {$(
         impl<S, E> Stream for $half<S, E>
@@ -595,16 +592,16 @@ halves! {
     SplitSnapshots: Changed, snapshots, events, false;
 }
 
-/// What [`SplitEvents::reunite`] gives back.
+/// The result of [`SplitEvents::reunite`].
 #[non_exhaustive]
 pub struct Reunited<S, E> {
     /// The source; `None` once it ended or failed.
     pub source: Option<Pin<Box<S>>>,
-    /// What the events half had not given yet.
+    /// The items that the events half had not given.
     pub events: VecDeque<Item>,
-    /// What the snapshots half had not given yet.
+    /// The snapshots that the snapshots half had not given.
     pub snapshots: VecDeque<Changed>,
-    /// What the source failed with, if it has, whether or not a half gave it already.
+    /// The error of the source, if it failed, even if a half has given it.
     pub error: Option<Arc<Error<E>>>,
 }
 
@@ -622,9 +619,9 @@ impl<S, E: fmt::Debug> fmt::Debug for Reunited<S, E> {
 /// Two halves that do not come from the same stream.
 #[derive(Debug)]
 pub struct ReuniteError<S, E> {
-    /// The one.
+    /// The events half.
     pub events: SplitEvents<S, E>,
-    /// The other.
+    /// The snapshots half.
     pub snapshots: SplitSnapshots<S, E>,
 }
 

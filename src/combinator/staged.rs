@@ -1,8 +1,8 @@
-//! The poll loop of the crate.
+//! The poll loop of the crate: drives a machine from a stream.
 //!
-//! Each combinator is a shell around a [`Staged`]: a source and a [`Machine`], driven as the
-//! module's documentation shows, with everything that is known in the struct and none of it in the
-//! futures that poll it: a `next()` that is dropped loses nothing.
+//! Each combinator is a shell around a [`Staged`]: a source and a [`Machine`], driven as the module's
+//! documentation shows. All state is in the struct and none in the futures that poll it, so a dropped
+//! `next()` loses nothing.
 //!
 //! ```text
 //!            the source ends                         popped empty
@@ -26,7 +26,7 @@ use crate::machine::{Cut, Machine, Push};
 /// How many inputs one poll may take without giving an output.
 ///
 /// A source that is always ready and gives nothing but events to drop (of unknown types, say) must
-/// not keep the task from the others on its thread.
+/// not block the other tasks of the thread.
 pub(crate) const MAX_SWALLOWED: usize = 64;
 
 pin_project! {
@@ -43,17 +43,17 @@ pin_project! {
 pin_project! {
     #[project = StateProjection]
     enum State<S> {
-        // The source is polled where the machine has nothing ready.
+        // The source is polled when the machine has no output ready.
         Open { #[pin] source: S },
-        // The machine gives what it has, then this.
+        // The machine gives its outputs, then comes this error.
         Failing { fault: Error },
-        // The machine gives what it has.
+        // The machine gives its outputs, then the stream ends.
         Draining,
         Ended,
     }
 }
 
-/// What is under way; found at the beginning of a poll, it has panicked.
+/// The call in progress; if set at the beginning of a poll, that call has panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Nothing,
@@ -114,7 +114,7 @@ impl<S, M> Staged<S, M> {
         matches!(self.state, State::Ended)
     }
 
-    /// The next of those outputs that `only` gives; `into_result` takes an item of the source apart.
+    /// The next output that `only` selects; `into_result` converts an item of the source.
     ///
     /// A source or a machine that has panicked is not called again: the stream is truncated.
     pub(crate) fn poll_next<I, E, T>(
@@ -200,7 +200,7 @@ impl<S, M> Staged<S, M> {
                         this.state.set(State::Failing { fault });
                     }
                 }
-                // Nothing comes before it: the machine was popped empty before the source was
+                // No output comes before it: the machine was popped empty before the source was
                 // polled.
                 Some(Err(error)) => {
                     this.machine.cut(cut_by(&error));
@@ -218,8 +218,8 @@ impl<S, M> Staged<S, M> {
         }
     }
 
-    /// What is held is sure to come, all else may be dropped; of the source's own hint nothing can
-    /// be told, since an event may give none, one or several outputs.
+    /// Only ready outputs are sure to come. The hint of the source does not help, since an event may
+    /// give none, one or several outputs.
     pub(crate) fn size_hint(&self) -> (usize, Option<usize>)
     where
         M: Machine,
@@ -230,7 +230,7 @@ impl<S, M> Staged<S, M> {
             State::Open { .. } | State::Draining => 0,
         };
         if self.doing != Doing::Nothing {
-            // The error that tells of a panic.
+            // The error about the panic.
             return (1, Some(1));
         }
         (self.machine.ready().saturating_add(fault), None)
@@ -245,8 +245,7 @@ fn cut_by<E>(error: &Error<E>) -> Cut {
 }
 
 impl<S, M: fmt::Debug> Staged<S, M> {
-    /// The same for every combinator, and nothing is asked of the source: a boxed one cannot be
-    /// shown.
+    /// `Debug` of every combinator. It requires no `Debug` of the source, as a boxed one has none.
     pub(crate) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (state, fault) = match &self.state {
             State::Open { .. } => ("open", None),

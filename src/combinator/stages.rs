@@ -1,4 +1,4 @@
-//! The combinators of the stages, in one table.
+//! The table of the combinators, one for each stage and for the whole pipeline.
 
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -18,8 +18,8 @@ use crate::machine::{Assembler, Compactor, Enforcer, EventPipeline, Expander, Pi
 use crate::raw::RawItem;
 use crate::snapshot::{Changed, Snapshot, Update};
 
-/// For each combinator: its name, its machine, what it takes of the source, what it gives; and where it
-/// gives only some outputs of the machine, the function that takes them out.
+/// For each combinator: its name, its machine, its input and its output; and, if it gives only a part of
+/// the machine's outputs, the function that selects it.
 macro_rules! combinators {
     ($(
         $(#[$meta:meta])*
@@ -59,7 +59,7 @@ macro_rules! combinators {
     (@only) => { Some };
     (@only $only:expr) => { $only };
     (@hint $hint:ident) => { $hint };
-    // What is ready may be left out.
+    // A ready output may be left out.
     (@hint $hint:ident $only:expr) => { (0, $hint.1) };
 }
 
@@ -68,14 +68,14 @@ combinators! {
     /// [`upgrade`](super::EventStreamExt::upgrade).
     Upgrade<S>: Upgrader, RawInput::Raw => RawItem;
 
-    /// Raw events held to the schema: the stream of [`enforce`](super::EventStreamExt::enforce).
+    /// Raw events checked against the schema: the stream of [`enforce`](super::EventStreamExt::enforce).
     Enforce<S>: Enforcer, RawInput::Raw => Item;
 
     /// Items with their chunks expanded: the stream of
     /// [`expand`](super::EventStreamExt::expand).
     Expand<S>: Expander, ItemInput::Item => Item;
 
-    /// Items held to the rules of order and ownership: the stream of
+    /// Items checked by the rules of order and ownership: the stream of
     /// [`verify`](super::EventStreamExt::verify).
     Verify<S>: Verifier, ItemInput::Item => Item;
 
@@ -122,11 +122,11 @@ combinators! {
     ToJson<S>: JsonEncoder, ItemInput::Item => String;
 }
 
-/// Those that hold the conversation.
+/// For combinators that hold the conversation.
 macro_rules! with_snapshot {
     ($($name:ident)*) => {$(
         impl<S> $name<S> {
-            /// The conversation as it stands after everything that came so far.
+            /// The conversation after everything that came so far.
             #[must_use]
             pub fn snapshot(&self) -> &Snapshot {
                 self.machine().snapshot()

@@ -1,3 +1,5 @@
+//! `take_run`: ends a stream of raw events with its run.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
@@ -17,7 +19,7 @@ pin_project! {
         #[pin]
         source: Option<S>,
         next: u64,
-        // Found at the beginning of a poll, the source has panicked.
+        // If set at the beginning of a poll, the source has panicked.
         is_polling: bool,
     }
 }
@@ -27,7 +29,7 @@ impl<S> TakeRun<S> {
         Self { source: Some(source), next: 0, is_polling: false }
     }
 
-    /// The source; `None` once the run or the source is over, for it is dropped there and then.
+    /// The source; `None` once the run or the source is over, as it is dropped then.
     #[must_use]
     pub fn get_ref(&self) -> Option<&S> {
         self.source.as_ref()

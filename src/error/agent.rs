@@ -1,4 +1,4 @@
-//! The error of whatever runs an agent.
+//! `AgentError`, the error of anything that runs an agent.
 
 use core::error::Error as StdError;
 use core::fmt;
@@ -9,14 +9,14 @@ use super::Error;
 /// An error of any type.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Why an agent could not be run, or why its stream broke off: the error of whatever runs it.
+/// Why an agent could not be run, or why its stream broke off: any error, shared by its clones.
 ///
-/// It shows as that error does, and has the same cause. A clone shares it.
+/// `Display`, `Debug` and `source` are those of the error itself.
 #[derive(Clone)]
 pub struct AgentError(Arc<dyn StdError + Send + Sync>);
 
 impl AgentError {
-    /// An error of an agent, from any error, or from a text.
+    /// From any error, or from a text.
     pub fn new(error: impl Into<BoxError>) -> Self {
         match error.into().downcast::<Self>() {
             Ok(error) => *error,

@@ -1,4 +1,4 @@
-//! What can be wrong with a stream, as types.
+//! The errors that end a stream.
 
 use core::convert::Infallible;
 use core::fmt;
@@ -11,36 +11,37 @@ mod agent;
 
 pub use agent::{AgentError, BoxError};
 
-/// Why a stream of events ended before its time. It is the last item: after it comes `None`.
+/// Why a stream of events ended early. It is the last item: after it comes `None`.
 ///
-/// Everything that was received before the fault has been delivered before the error. What to do
-/// on seeing one: [`Source`](Error::Source) and [`Truncated`](Error::Truncated) are the
-/// transport's, show what arrived and offer to run again; [`Malformed`](Error::Malformed) and
-/// [`Violation`](Error::Violation) are the producer's, report them to whoever runs the agent;
-/// [`LimitExceeded`](Error::LimitExceeded) is a bound of [`Limits`](crate::Limits), raise it if
-/// such events are expected.
+/// All events before the fault have been delivered before the error. What to do:
 ///
-/// It is a [`core::error::Error`] where the source's is one. `Box<dyn Error>` and `anyhow::Error` are
-/// none; a source that has one of these takes `.map_err(AgentError::new)` (`AgentError` of this crate,
-/// feature `stream`).
+/// - [`Source`](Error::Source), [`Truncated`](Error::Truncated): the transport failed. Show what arrived
+///   and offer to run again.
+/// - [`Malformed`](Error::Malformed), [`Violation`](Error::Violation): the producer is at fault. Report it
+///   to the operator of the agent.
+/// - [`LimitExceeded`](Error::LimitExceeded): a bound of [`Limits`](crate::Limits) was met. Raise it if
+///   such events are expected.
+///
+/// It implements [`core::error::Error`] if the source's error does. `Box<dyn Error>` and `anyhow::Error`
+/// do not: map them by `.map_err(AgentError::new)` (`AgentError` of this crate, feature `stream`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error<E = Infallible> {
-    /// The source itself failed; what it said, untouched.
+    /// The source itself failed, with this error.
     Source(E),
     /// An event cannot be read, or a field that the protocol describes is wrong (E5, E9).
     Malformed(Box<Malformed>),
-    /// An event is well formed and comes where it may not (R, S, C and O rules).
+    /// A well-formed event came in a place where the rules forbid it (R, S, C and O rules).
     Violation(Box<Violation>),
     /// The stream ended without the terminal event of its run (R8).
     Truncated(Box<Truncated>),
-    /// An event is larger or deeper than allowed, or makes what is held so.
+    /// An event is larger or deeper than allowed, or makes a document so.
     LimitExceeded(Box<LimitExceeded>),
 }
 
 impl<E> Error<E> {
-    /// The rule that was broken; `None` where a limit was met, and where the source failed, unless
-    /// its error [says more](SourceError).
+    /// The rule that was broken; `None` if a limit was met or the source failed, unless the source's
+    /// error [says more](SourceError).
     #[must_use]
     pub fn rule(&self) -> Option<Rule>
     where
@@ -49,8 +50,7 @@ impl<E> Error<E> {
         self.verdict().rule
     }
 
-    /// The index of the input event at fault, counted from 0; `None` where the fault is no
-    /// event's.
+    /// The index of the input event at fault, counted from 0; `None` if no event is at fault.
     #[must_use]
     pub fn event_index(&self) -> Option<u64> {
         match self {
@@ -61,7 +61,7 @@ impl<E> Error<E> {
         }
     }
 
-    /// The type of the input event at fault, as it was sent, where it has one that is known.
+    /// The type of the input event at fault, as it was sent; `None` if it is unknown.
     #[must_use]
     pub fn event_type(&self) -> Option<EventType> {
         match self {
@@ -71,9 +71,9 @@ impl<E> Error<E> {
         }
     }
 
-    /// Whether the stream ended without the terminal event of its run (rule R8): it was closed, or
-    /// the source's error [says](SourceError) that it was cut off. A source that fails after the end of
-    /// a run does not truncate that run (rule R8a).
+    /// Whether the stream ended without the terminal event of its run (rule R8): it was closed, or its
+    /// source's error [says](SourceError) that it was cut off. A source that fails after the end of a
+    /// run does not truncate that run (rule R8a).
     #[must_use]
     pub fn is_truncated(&self) -> bool
     where
@@ -83,8 +83,8 @@ impl<E> Error<E> {
     }
 
     /// Whether the transport failed, and no event broke a rule or met a limit: show what arrived and
-    /// offer to run again. So it is for [`Truncated`](Error::Truncated) and for
-    /// [`Source`](Error::Source), unless the source's error [says more](SourceError).
+    /// offer to run again. True for [`Truncated`](Error::Truncated), and for [`Source`](Error::Source)
+    /// unless the source's error [says more](SourceError).
     #[must_use]
     pub fn is_transport(&self) -> bool
     where
@@ -93,7 +93,8 @@ impl<E> Error<E> {
         self.verdict().is_transport
     }
 
-    /// All three answers.
+    /// The answers to [`rule`](Self::rule), [`is_truncated`](Self::is_truncated) and
+    /// [`is_transport`](Self::is_transport).
     pub(crate) fn verdict(&self) -> Verdict
     where
         E: SourceError,
@@ -107,7 +108,7 @@ impl<E> Error<E> {
         }
     }
 
-    /// The same error with another source error in its place.
+    /// The same error, with the source's error mapped.
     pub fn map_source<F>(self, map: impl FnOnce(E) -> F) -> Error<F> {
         match self {
             Error::Source(error) => Error::Source(map(error)),
@@ -122,9 +123,9 @@ impl<E> Error<E> {
 /// What the error of a source says about the run that it ended, for [`Error::rule`],
 /// [`Error::is_truncated`] and [`Error::is_transport`].
 ///
-/// Every type without borrowed parts has it. Something to say have the errors of this crate: that of
-/// the clients, and an [`AgentError`] that is one, or an [`Error`] of a stage before, or has it as a
-/// cause. Any other is a failure of the transport that breaks no rule. The trait is sealed.
+/// Every `'static` type implements it. Any error counts as a failure of the transport that breaks no
+/// rule, except those of this crate: the error of the clients, and an [`AgentError`] that is one, is an
+/// [`Error`] of an earlier stage, or has either as a cause. The trait is sealed.
 pub trait SourceError {
     #[doc(hidden)]
     fn verdict(&self) -> Verdict;
@@ -141,7 +142,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The transport failed, and of the run there is nothing to say.
+    /// The transport failed; nothing is known of the run.
     pub(crate) const TRANSPORT: Self = Self { rule: None, is_truncated: false, is_transport: true };
     /// The transport failed within a run.
     pub(crate) const TRUNCATED: Self = Self { rule: Some(Rule::R8), is_truncated: true, is_transport: true };
@@ -155,7 +156,7 @@ impl Verdict {
 }
 
 impl Error<Infallible> {
-    /// The same error where a source could fail too.
+    /// The same error, for a source that can fail too.
     #[must_use]
     pub fn with_source<E>(self) -> Error<E> {
         self.map_source(|never| match never {})
@@ -175,8 +176,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 }
 
 impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
-    /// What is behind the source's error, which says itself what it is. What this crate finds has no
-    /// other cause.
+    /// The cause of the source's error, as `Display` shows that error itself. Faults found by this crate
+    /// have no cause.
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Error::Source(error) => error.source(),
@@ -209,7 +210,7 @@ impl<E> From<LimitExceeded> for Error<E> {
     }
 }
 
-/// An event that cannot be read, or that has a wrong value in a described field.
+/// An event that cannot be read, or that has an invalid value in a described field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Malformed {
@@ -217,19 +218,19 @@ pub struct Malformed {
     pub rule: Rule,
     /// The index of the input event, from 0.
     pub event: u64,
-    /// Its type, where it has one that is known.
+    /// Its type, if known.
     pub event_type: Option<EventType>,
     /// The JSON pointer of the field; empty for the event as a whole.
     pub path: String,
-    /// What should be there.
+    /// What was expected.
     pub expected: Cow<'static, str>,
-    /// What is there.
+    /// What was found.
     pub found: String,
 }
 
 impl Malformed {
-    /// An event as a whole that is not what was expected, for decoders and stages of your own; a
-    /// type and a path can be set on it.
+    /// A fault of an event as a whole, for decoders and stages of your own. The type and path can be set
+    /// afterwards.
     #[must_use]
     pub fn new(rule: Rule, event: u64, expected: impl Into<Cow<'static, str>>, found: impl Into<String>) -> Self {
         Self { rule, event, event_type: None, path: String::new(), expected: expected.into(), found: found.into() }
@@ -248,7 +249,7 @@ impl fmt::Display for Malformed {
 
 impl core::error::Error for Malformed {}
 
-/// An event that comes where the protocol does not allow it.
+/// A well-formed event in a place where the rules forbid it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
@@ -256,7 +257,7 @@ pub struct Violation {
     pub rule: Rule,
     /// The index of the input event, from 0.
     pub event: u64,
-    /// Its type as it was sent: for a chunk the chunk's, not that of what it expands to.
+    /// Its type as it was sent: for a chunk that of the chunk, not of the events it expands to.
     pub event_type: EventType,
     /// What the event is about.
     pub subject: Option<Subject>,
@@ -266,7 +267,7 @@ pub struct Violation {
     pub found: Cow<'static, str>,
     /// What happened to the subject before.
     pub history: History,
-    /// Everything else that is involved: for rule R3 each thing that is still open.
+    /// The other items involved: for rule R3 each item that is still open.
     pub others: Vec<(Subject, History)>,
 }
 
@@ -292,7 +293,7 @@ impl Violation {
         }
     }
 
-    /// The same about this subject with this history.
+    /// Sets the subject and its history.
     #[must_use]
     pub fn about(mut self, subject: Subject, history: History) -> Self {
         self.subject = Some(subject);
@@ -314,7 +315,7 @@ impl fmt::Display for Violation {
             f.write_str(")")?;
         }
         for (at, (subject, history)) in self.others.iter().enumerate() {
-            // Enough to find the fault; the list in full is in the field.
+            // Enough to find the fault; the field has all of them.
             if at == 8 {
                 write!(f, "; and {} more", self.others.len() - at)?;
                 break;
@@ -335,14 +336,14 @@ impl core::error::Error for Violation {}
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Subject {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: SubjectKind,
     /// Its id, or its name for a step.
     pub id: String,
 }
 
 impl Subject {
-    /// A thing of this kind with this id.
+    /// A subject of this kind with this id.
     #[must_use]
     pub fn new(kind: SubjectKind, id: impl Into<String>) -> Self {
         Self { kind, id: id.into() }
@@ -355,7 +356,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The kinds of things that events are about.
+/// The kinds of subjects that events are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SubjectKind {
@@ -401,11 +402,11 @@ impl fmt::Display for SubjectKind {
     }
 }
 
-/// What happened to a thing before the event at fault. Events are counted from 0.
+/// What happened to a subject before the event at fault. Events are counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum History {
-    /// Nothing that matters.
+    /// Nothing relevant.
     None,
     /// It was never opened in this run.
     NeverOpened,
@@ -423,7 +424,7 @@ pub enum History {
         /// The subagent invocation that owns it; absent for the parent agent.
         owner: Option<String>,
     },
-    /// It was named by this event, without being opened.
+    /// An event named it, without opening it.
     Known {
         /// The event that named it.
         at: u64,
@@ -433,7 +434,7 @@ pub enum History {
 }
 
 impl History {
-    /// The history in words, for this subject: runs, threads and interrupts have no owner.
+    /// The history in words. Runs, threads and interrupts have no owner.
     fn write(&self, f: &mut fmt::Formatter<'_>, subject: Option<&Subject>) -> fmt::Result {
         let (what, event, owner) = match self {
             History::None => return Ok(()),
@@ -461,11 +462,11 @@ impl fmt::Display for History {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Truncated {
-    /// How many input events came.
+    /// The number of input events.
     pub events: u64,
-    /// The run that was active; `None` where no run ever began.
+    /// The run that was active; `None` if no run began.
     pub run_id: Option<String>,
-    /// What was still open.
+    /// The items that were still open.
     pub open: Vec<(Subject, History)>,
     /// How the stream ended.
     pub by: TruncatedBy,
@@ -483,7 +484,7 @@ impl Truncated {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TruncatedBy {
-    /// The source came to its end.
+    /// The source ended.
     #[default]
     Close,
     /// The bytes ended within an event.
@@ -509,7 +510,7 @@ impl fmt::Display for Truncated {
         write!(f, " after {} event{}", self.events, if self.events == 1 { "" } else { "s" })?;
         match &self.run_id {
             Some(run) => write!(f, " without a terminal event for run {:?}", crate::excerpt::excerpt(run, 80))?,
-            // A decoder knows of no runs, nor does the poll loop.
+            // Neither a decoder nor the poll loop knows the run.
             None if matches!(self.by, TruncatedBy::Partial | TruncatedBy::Panic) => {}
             None => f.write_str(", before any run began")?,
         }
@@ -542,33 +543,34 @@ pub struct LimitExceeded {
 }
 
 impl LimitExceeded {
-    /// This bound of the pipeline, met by this event.
+    /// A bound of the pipeline, exceeded by this event.
     #[must_use]
     pub fn new(event: u64, limit: Limit, max: usize) -> Self {
         Self { event, limit, max, stage: LimitStage::Pipeline }
     }
 
-    /// The same of another stage.
+    /// The same, of another stage.
     #[must_use]
     pub fn of(self, stage: LimitStage) -> Self {
         Self { stage, ..self }
     }
 }
 
-/// Who keeps to a bound: what has to be given other [`Limits`](crate::Limits) where it is too low.
+/// Whose bound was exceeded: where to set other [`Limits`](crate::Limits) if it is too low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LimitStage {
-    /// What finds events in bytes or messages: the options of a client, a decoder's `with_limits`.
+    /// The decoder that finds events in bytes or messages: see the options of a client, or the decoder's
+    /// `with_limits`.
     Decoder,
     /// What reads the events and assembles them:
     /// [`Options::limits`](crate::Options::limits),
     /// [`Enforcer::with_limits`](crate::machine::Enforcer::with_limits),
     /// [`Assembler::with_limits`](crate::machine::Assembler::with_limits).
     Pipeline,
-    /// What reads a message or an input that was stored or sent; it keeps to the default.
+    /// The reader of a single message or input; its bounds are the defaults.
     Reader,
-    /// What writes events as bytes; its bound is the format's.
+    /// The encoder of events; its bound is that of the format.
     Encoder,
 }
 

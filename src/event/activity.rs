@@ -1,4 +1,4 @@
-//! Activity: <https://docs.ag-ui.com/spec/1.0/events/activity>.
+//! The activity events: <https://docs.ag-ui.com/spec/1.0/events/activity>.
 
 use super::BaseEvent;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ object! {
             content: Object = "content",
         }
         optional {
-            /// Whether an activity that is held already is replaced; absent means yes.
+            /// Whether it replaces an activity with the same id; absent means yes.
             replace: bool = "replace",
         }
         flatten subagent_run_id base;

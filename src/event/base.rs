@@ -1,4 +1,4 @@
-//! What every event may carry.
+//! The fields that every event may carry: timestamp, raw event, metadata.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use crate::schema::decode::{Context, Decode, Faults, NonNull, Object};
 use crate::schema::text::Reader;
 use crate::shared::Metadata;
 
-/// What every event may carry. Serialized beside the event's own fields.
+/// The fields that every event may carry, serialized beside the event's own.
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BaseEvent {
@@ -34,7 +34,7 @@ impl BaseEvent {
         }
     }
 
-    /// Reads one of its members, which the reader stands at.
+    /// Reads the value of one of its members, at which the reader is.
     pub(crate) fn take(&mut self, key: &str, reader: &mut Reader<'_, '_>) -> Option<()> {
         match key {
             "timestamp" => reader.once(&mut self.timestamp),
@@ -60,7 +60,7 @@ impl BaseEvent {
         }
     }
 
-    /// Shows what is there.
+    /// Adds the fields that are present.
     pub(crate) fn debug(&self, out: &mut fmt::DebugStruct<'_, '_>) {
         if let Some(timestamp) = &self.timestamp {
             out.field("timestamp", timestamp);

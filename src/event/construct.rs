@@ -1,4 +1,4 @@
-//! Events made in one call, from what each of them needs.
+//! Functions of `Event` that make an event from its required fields.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::id::{MessageId, RunId, ThreadId, ToolCallId};
 use crate::message::{Content, Message};
 use crate::shared::Document;
 
-/// The name of the function, what it takes, and the struct whose `new` takes the same.
+/// Each line: the name of the function, its arguments, and the struct whose `new` takes the same.
 macro_rules! constructors {
     ($($name:ident($($argument:ident: $type:ty),*) $event:ident;)*) => {
-        /// Each makes an event of its required fields, the others absent. Where those are wanted, make the
-        /// struct, set its fields, and turn it into an event by `From`.
+        /// Each makes an event from its required fields. For an event with optional fields, make the
+        /// struct, set them, and turn it into an event by `From`.
         ///
         /// ```
         /// use ag_ui_stream::Event;
@@ -63,7 +63,7 @@ constructors! {
 }
 
 impl Event {
-    /// A [`TextMessageChunkEvent`] that brings a piece of this message, and opens it where it is new.
+    /// A [`TextMessageChunkEvent`] with a piece of this message; it opens a new message.
     #[must_use]
     pub fn text_chunk(message_id: impl Into<MessageId>, delta: impl Into<SmolStr>) -> Self {
         let mut chunk = TextMessageChunkEvent::new();
@@ -72,7 +72,7 @@ impl Event {
         chunk.into()
     }
 
-    /// A [`ReasoningMessageChunkEvent`] that brings a piece of this message, and opens it where it is new.
+    /// A [`ReasoningMessageChunkEvent`] with a piece of this message; it opens a new message.
     #[must_use]
     pub fn reasoning_chunk(message_id: impl Into<MessageId>, delta: impl Into<SmolStr>) -> Self {
         let mut chunk = ReasoningMessageChunkEvent::new();
@@ -81,8 +81,7 @@ impl Event {
         chunk.into()
     }
 
-    /// A [`ToolCallChunkEvent`] that brings a piece of this call's arguments, and opens the call where it
-    /// is new.
+    /// A [`ToolCallChunkEvent`] with a piece of this call's arguments; it opens a new call.
     #[must_use]
     pub fn tool_call_chunk(
         tool_call_id: impl Into<ToolCallId>,

@@ -1,7 +1,7 @@
-//! Text deltas, the most common events by far, read by hand: `TEXT_MESSAGE_CONTENT` and its chunk as
-//! most producers write them, compact and with `type` first. All else is read as the tables say.
+//! A hand-written reader for text deltas, the most common events by far: `TEXT_MESSAGE_CONTENT` and its
+//! chunk as most producers write them, compact and with `type` first. The tables read all others.
 //!
-//! As there, what it accepts is what the tree would accept without a warning.
+//! It accepts only text that the tree reader would accept without a warning.
 
 use std::borrow::Cow;
 
@@ -17,8 +17,7 @@ const DELTA: u8 = 1 << 1;
 const SUBAGENT_RUN_ID: u8 = 1 << 2;
 const TIMESTAMP: u8 = 1 << 3;
 
-/// A `TEXT_MESSAGE_CONTENT` in parts: they stay where they are until the event is put together in
-/// the place where it is kept.
+/// The fields of a `TEXT_MESSAGE_CONTENT`. The event itself is made only in the place where it is kept.
 pub(crate) struct TextContent {
     pub(crate) message_id: MessageId,
     pub(crate) delta: SmolStr,
@@ -38,7 +37,7 @@ impl TextContent {
     }
 }
 
-/// A `TEXT_MESSAGE_CHUNK` that brings no more than a delta, in parts too.
+/// The same of a `TEXT_MESSAGE_CHUNK` with a delta and no role or name.
 pub(crate) struct TextChunk {
     pub(crate) message_id: Option<MessageId>,
     pub(crate) delta: SmolStr,
@@ -59,7 +58,7 @@ impl TextChunk {
     }
 }
 
-/// The members of a text delta.
+/// The members of a text delta, as read from its text.
 #[derive(Default)]
 pub(crate) struct Fields<'a> {
     seen: u8,
@@ -71,9 +70,9 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads them, if there is nothing else; otherwise they are of no use.
+    /// Reads them if the text holds nothing else; gives `false`, with undefined members, otherwise.
     ///
-    /// Into their place, for to give them back would be to copy what was just written.
+    /// It fills `self`, as to return the members would copy them.
     pub(crate) fn read(&mut self, text: &'a str) -> bool {
         self.try_read(text).is_some()
     }
@@ -115,7 +114,7 @@ impl<'a> Fields<'a> {
         (scanner.is_at_end() && self.seen & required == required).then_some(())
     }
 
-    /// Whether they are those of a `TEXT_MESSAGE_CONTENT`; if not, of a `TEXT_MESSAGE_CHUNK`.
+    /// Whether the event is a `TEXT_MESSAGE_CONTENT`; if not, it is a `TEXT_MESSAGE_CHUNK`.
     #[inline]
     pub(crate) fn is_text_content(&self) -> bool {
         !self.is_chunk
@@ -124,7 +123,7 @@ impl<'a> Fields<'a> {
     /// The parts of the `TEXT_MESSAGE_CONTENT`.
     #[inline(always)]
     pub(crate) fn text_content(&self, interner: &mut Interner) -> TextContent {
-        // First, so that it has long been written where the event is put together.
+        // First: the write is then long done when the event is made.
         let delta = smol_str(&self.delta);
         let owner = self.owner(interner);
         TextContent {

@@ -58,8 +58,8 @@ macro_rules! events {
     ($($variant:ident $name:literal $event:ident $($boxed:ident)?, ends $ends:ident;)*) => {
         /// An event of AG-UI 1.0.
         ///
-        /// Serialized to its exact wire form, absent fields left out. It is read from JSON by
-        /// [`Event::from_json`], or by the enforcement stage, which also tells what it removed.
+        /// It serializes to its exact wire form, without absent fields. [`Event::from_json`] reads it, and
+        /// so does the enforcement stage, which also warns of what it removed.
         #[derive(Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Event {
@@ -74,13 +74,13 @@ macro_rules! events {
                 match self { $(Event::$variant(_) => EventType::$variant,)* }
             }
 
-            /// What every event may carry.
+            /// The fields that every event may carry.
             #[must_use]
             pub fn base(&self) -> &BaseEvent {
                 match self { $(Event::$variant(event) => &event.base,)* }
             }
 
-            /// What every event may carry, to change it.
+            /// The fields that every event may carry, to change them.
             pub fn base_mut(&mut self) -> &mut BaseEvent {
                 match self { $(Event::$variant(event) => &mut event.base,)* }
             }
@@ -91,6 +91,11 @@ macro_rules! events {
             #[inline]
             pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
                 match self { $(Event::$variant(event) => event.owner(),)* }
+            }
+
+            /// The tag that attributes the event; `None` where it may have none, as one about a run or a subagent.
+            pub(crate) fn tag_mut(&mut self) -> Option<&mut Option<SubagentRunId>> {
+                match self { $(Event::$variant(event) => event.tag_mut(),)* }
             }
 
             pub(crate) fn decode_as(event_type: EventType, node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
@@ -119,7 +124,7 @@ macro_rules! events {
 
         deserialize!(Event);
 
-        /// As the struct that it holds.
+        /// The same as that of the struct that it holds.
         impl fmt::Debug for Event {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self { $(Event::$variant(event) => event.fmt(f),)* }
@@ -155,7 +160,7 @@ mod tests {
     use crate::id::Interner;
     use crate::schema::text;
 
-    /// That it is the same event is for `tests/readers.rs` to say.
+    /// `tests/readers.rs` compares the events themselves.
     #[test]
     fn every_valid_event_is_read_without_a_tree() {
         let (mut read, mut given_up) = (0, Vec::new());
@@ -174,7 +179,7 @@ mod tests {
                 }
             }
         }
-        // An operation that has more members than it needs is for the tree to keep.
+        // Only the tree keeps the extra members of an operation.
         assert_eq!((read, given_up), (91, vec!["patch-remove-with-ignored-value.json".into()]));
     }
 }

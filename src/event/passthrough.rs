@@ -1,4 +1,4 @@
-//! Events outside the protocol's own vocabulary: <https://docs.ag-ui.com/spec/1.0/events/passthrough>.
+//! `RAW` and `CUSTOM`, the events whose content the protocol does not define: <https://docs.ag-ui.com/spec/1.0/events/passthrough>.
 
 use super::BaseEvent;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reasoning: <https://docs.ag-ui.com/spec/1.0/events/reasoning>.
+//! The reasoning events: <https://docs.ag-ui.com/spec/1.0/events/reasoning>.
 
 use super::BaseEvent;
 use std::sync::Arc;

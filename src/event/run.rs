@@ -1,4 +1,4 @@
-//! Runs: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
+//! The events of a run's life, and how a run can end: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
 
 use super::BaseEvent;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl Interrupts {
         Self(std::iter::once(first).chain(others).collect())
     }
 
-    /// All of an iterator; `None` where it has none.
+    /// The interrupts of an iterator; `None` if it is empty.
     ///
     /// ```
     /// use ag_ui_stream::event::{Interrupt, Interrupts};
@@ -142,7 +142,7 @@ impl Interrupts {
     /// assert_eq!(Interrupts::from_iter([]), None);
     /// ```
     #[must_use]
-    #[allow(clippy::should_implement_trait, reason = "that one cannot fail")]
+    #[allow(clippy::should_implement_trait, reason = "the trait's cannot fail")]
     pub fn from_iter(interrupts: impl IntoIterator<Item = Interrupt>) -> Option<Self> {
         let mut interrupts = interrupts.into_iter();
         Some(Self::new(interrupts.next()?, interrupts))
@@ -161,7 +161,7 @@ impl From<Interrupt> for Interrupts {
     }
 }
 
-/// A list of them; that it is not empty is checked when it is compiled.
+/// From an array; an empty one does not compile.
 ///
 /// ```
 /// use ag_ui_stream::event::{Interrupt, InterruptOutcome};
@@ -247,7 +247,7 @@ object! {
             input_tokens: u64 = "inputTokens",
             /// Tokens written.
             output_tokens: u64 = "outputTokens",
-            /// Both together.
+            /// Tokens read and written.
             total_tokens: u64 = "totalTokens",
             /// Tokens written that were reasoning.
             reasoning_tokens: u64 = "reasoningTokens",

@@ -1,4 +1,4 @@
-//! State and the conversation as a whole: <https://docs.ag-ui.com/spec/1.0/events/state>.
+//! The events of the state and of the whole conversation, and JSON patches: <https://docs.ag-ui.com/spec/1.0/events/state>.
 
 use super::BaseEvent;
 use std::collections::BTreeMap;
@@ -55,12 +55,12 @@ object! {
     }
 }
 
-/// A JSON Patch (RFC 6902), well formed: each operation is one that the RFC defines, with the
-/// members that it needs and pointers that are pointers. Other members stay (rule E6).
+/// A well-formed JSON Patch (RFC 6902): each operation is one of the RFC, with the members that it
+/// needs and valid pointers. Other members are kept (rule E6).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonPatch {
     operations: Vec<PatchOperation>,
-    /// The other members of operations, by their place.
+    /// The other members of operations, by the index of the operation.
     others: BTreeMap<usize, Map<String, Value>>,
 }
 
@@ -104,7 +104,7 @@ pub struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// One without other members.
+    /// An operation without other members.
     pub(crate) fn new(operation: &'a PatchOperation) -> Self {
         Self { operation, others: None }
     }
@@ -209,7 +209,7 @@ impl Decode for JsonPatch {
 
 deserialize!(JsonPatch);
 
-/// An operation as it is read: with its other members.
+/// An operation as read, with its other members.
 struct Read(PatchOperation, Map<String, Value>);
 
 impl Decode for Read {
@@ -236,14 +236,14 @@ impl Decode for Read {
             ("remove", Some(Pointer(path)), ..) => PatchOperation::Remove(RemoveOperation { path }),
             ("move", Some(Pointer(path)), Some(Pointer(from)), _) => PatchOperation::Move(MoveOperation { from, path }),
             ("copy", Some(Pointer(path)), Some(Pointer(from)), _) => PatchOperation::Copy(CopyOperation { from, path }),
-            // `check` has returned by now wherever something is missing.
+            // Unreachable: `check` has returned if a member is missing.
             _ => return Err(cx.malformed("an operation with all its members", node)),
         };
         let others = cx.open_others(object, needs)?;
         Ok(Self(operation, others))
     }
 
-    /// With the members that it needs, and no others.
+    /// Reads an operation that has just the members it needs.
     fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
         let (mut op, mut path, mut from, mut value) = (None, None, None, None);
         let mut members = reader.members()?;

@@ -1,4 +1,4 @@
-//! Steps: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
+//! The events of steps: <https://docs.ag-ui.com/spec/1.0/events/lifecycle>.
 
 use super::BaseEvent;
 use std::sync::Arc;

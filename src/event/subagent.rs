@@ -1,4 +1,4 @@
-//! Subagents: <https://docs.ag-ui.com/spec/1.0/events/subagents>.
+//! The events of subagent invocations: <https://docs.ag-ui.com/spec/1.0/events/subagents>.
 
 use super::BaseEvent;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Text messages: <https://docs.ag-ui.com/spec/1.0/events/text-messages>.
+//! The events of text messages: <https://docs.ag-ui.com/spec/1.0/events/text-messages>.
 
 use super::BaseEvent;
 use std::sync::Arc;

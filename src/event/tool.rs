@@ -1,4 +1,4 @@
-//! Tool calls: <https://docs.ag-ui.com/spec/1.0/events/tool-calls>.
+//! The events of tool calls: <https://docs.ag-ui.com/spec/1.0/events/tool-calls>.
 
 use super::BaseEvent;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ object! {
         required {
             /// The call that it extends.
             tool_call_id: ToolCallId = "toolCallId",
-            /// The next piece of the arguments, text that is JSON once it is whole (rule A9).
+            /// The next piece of the arguments, which are JSON text only when complete (rule A9).
             delta: SmolStr = "delta",
         }
         flatten subagent_run_id base;
@@ -46,7 +46,7 @@ object! {
 }
 
 object! {
-    /// Closes a tool call: its arguments are whole.
+    /// Closes a tool call: its arguments are complete.
     pub struct ToolCallEndEvent {
         tag "type" "TOOL_CALL_END";
         required {

@@ -1,6 +1,8 @@
-//! JSON as text: scanned, held as a tree, written back, and read while it is still incomplete. Knows
-//! nothing of events.
+//! JSON text, without any knowledge of events: a scanner, a tree, a writer, and a reader for incomplete
+//! text.
 
+#[cfg(any(feature = "__codec", test))]
+pub(crate) mod compact;
 pub(crate) mod node;
 pub(crate) mod partial;
 pub(crate) mod scan;

@@ -1,8 +1,7 @@
-//! JSON as a tree that borrows from its source, be that text or a [`Value`].
+//! A tree of JSON that borrows from its source, text or a [`Value`].
 //!
-//! It keeps what `serde_json` does not: lone halves of surrogate pairs (rule E11), numbers as they
-//! were written (rule E10), and the order of keys. This is the thorough path; events that need
-//! nothing of this take the one in `scan`.
+//! Unlike `serde_json` it keeps lone halves of surrogate pairs (rule E11), numbers as they were written
+//! (rule E10), and the order of keys. Events that need none of this are read from text without it.
 
 use core::fmt;
 
@@ -20,7 +19,7 @@ pub(crate) enum Node<'a> {
     Number(Num<'a>),
     String(Str<'a>),
     Array(Vec<Node<'a>>),
-    /// Keys are distinct: the last of several equal ones won.
+    /// Keys are distinct: of equal ones the last is kept.
     Object(Vec<(Str<'a>, Node<'a>)>),
 }
 
@@ -129,7 +128,7 @@ impl<'a> Node<'a> {
         Some(Node::Object(members.collect::<Option<_>>()?))
     }
 
-    /// What the value is, in the words of an error message.
+    /// The value in words, for an error message.
     pub(crate) fn describe(&self) -> String {
         match self {
             Node::Null => "null".into(),
@@ -141,8 +140,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The beginning of the value as compact JSON, for an error to quote: at most so many bytes. Members
-    /// are in the order of their names, so that it is the same whatever form the value came in.
+    /// The beginning of the value as compact JSON, at most `max` bytes, for an error to quote. Members are
+    /// sorted, so that the quote does not depend on the form of the input.
     pub(crate) fn beginning(&self, max: usize) -> String {
         let mut text = String::new();
         self.write_beginning(&mut text, max);
@@ -152,7 +151,7 @@ impl<'a> Node<'a> {
     fn write_beginning(&self, text: &mut String, max: usize) {
         let quoted = |name: &Str<'_>| Value::from(excerpt(name.as_str(), max)).to_string();
         match self {
-            // Nothing of what follows is to be seen.
+            // What follows is beyond the quote.
             _ if text.len() > max => {}
             Node::Null => text.push_str("null"),
             Node::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
@@ -183,7 +182,7 @@ impl<'a> Node<'a> {
 }
 
 impl fmt::Display for Num<'_> {
-    /// The number as it was written, cut where it is long.
+    /// The number as it was written, cut if it is long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Num::Text(text) => f.write_str(&excerpt(text, 40)),
@@ -193,7 +192,7 @@ impl fmt::Display for Num<'_> {
 }
 
 impl Num<'_> {
-    /// The number as JSON.parse would hold it; `None` where no finite number does.
+    /// The number as JSON.parse reads it; `None` if it is not finite.
     pub(crate) fn to_number(&self) -> Option<Number> {
         match self {
             Num::Value(number) => Some((*number).clone()),
@@ -219,14 +218,14 @@ impl Num<'_> {
             return Some(value);
         }
         let value = number.as_f64()?;
-        // Beyond this range no integer field accepts a value, so precision is no question.
+        // No integer field accepts a value beyond this range, so precision does not matter there.
         #[allow(clippy::cast_possible_truncation, reason = "whole and within the range of i64")]
         (value.fract() == 0.0 && value.abs() < 9.2e18).then_some(value as i64)
     }
 }
 
 fn keep_last_of_equal_keys(members: &mut Vec<(Str<'_>, Node<'_>)>) {
-    // Objects are small as a rule; the set only pays for itself on larger ones.
+    // Most objects are small; the set only pays for larger ones.
     let repeated = if members.len() <= 16 {
         members
             .iter()

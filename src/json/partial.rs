@@ -1,4 +1,4 @@
-//! JSON of which only the beginning is there.
+//! A reader for incomplete JSON text, such as the arguments of a tool call that still streams.
 
 use serde_json::{Map, Value};
 

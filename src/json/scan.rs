@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::string::{Lone, Str};
 
-/// Why a text is no JSON, and where.
+/// Why a text is not JSON, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) offset: usize,
@@ -64,7 +64,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn slice(&self, from: usize, to: usize) -> &'a str {
-        // Both ends lie beside ASCII bytes, so the slice always exists.
+        // Both ends are next to ASCII bytes, so the slice always exists.
         self.text.get(from..to).unwrap_or_default()
     }
 
@@ -138,7 +138,7 @@ impl<'a> Scanner<'a> {
         self.text.get(start..start + len)
     }
 
-    /// A key without escapes and its colon, up to the value; `None` where there is another thing.
+    /// A key without escapes and its colon, up to the value; `None` for anything else.
     pub(crate) fn plain_key(&mut self) -> Option<&'a str> {
         let key = self.plain_string()?;
         if !self.take(b':') {
@@ -154,7 +154,7 @@ impl<'a> Scanner<'a> {
     /// Steps over these bytes, if they are next.
     #[inline]
     pub(crate) fn take_all<const N: usize>(&mut self, bytes: &[u8; N]) -> bool {
-        // Of a length known beforehand: a comparison or two, no loop.
+        // The length is a constant, so this is a comparison or two and no loop.
         let found = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>()) == Some(bytes);
         if found {
             self.at += N;
@@ -172,7 +172,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// A string; the scanner stands on its opening quote.
+    /// A string; the scanner is at its opening quote.
     pub(crate) fn string(&mut self) -> Result<Str<'a>, SyntaxError> {
         self.advance();
         let start = self.at;
@@ -269,21 +269,12 @@ impl<'a> Scanner<'a> {
 
 /// How many bytes stand before the first that ends or interrupts a string: a quote, a backslash or
 /// a control character.
-///
-/// Eight bytes at a time: in a word, a byte is below `n` where subtracting `n` borrows into its
-/// highest bit and that bit was not set before.
 #[inline]
-fn run_of_text(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGHS: u64 = ONES << 7;
-    let is_below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGHS;
+pub(crate) fn run_of_text(bytes: &[u8]) -> usize {
     let mut len = 0;
     let mut rest = bytes;
     while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        let quote = is_below(word ^ (ONES * u64::from(b'"')), 1);
-        let backslash = is_below(word ^ (ONES * u64::from(b'\\')), 1);
-        let found = quote | backslash | is_below(word, 0x20);
+        let found = specials(u64::from_le_bytes(*chunk));
         // A borrow can mark bytes after the first hit, never before it.
         if found != 0 {
             return len + (found.trailing_zeros() / 8) as usize;
@@ -292,6 +283,21 @@ fn run_of_text(bytes: &[u8]) -> usize {
         rest = behind;
     }
     len + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
+}
+
+/// The bytes among eight that end or interrupt a string, marked by their highest bits: none is marked before
+/// the first.
+///
+/// In a word, a byte is below `n` where subtracting `n` borrows into its highest bit and that bit was not
+/// set before.
+#[inline(always)]
+pub(crate) fn specials(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let is_below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGHS;
+    let quote = is_below(word ^ (ONES * u64::from(b'"')), 1);
+    let backslash = is_below(word ^ (ONES * u64::from(b'\\')), 1);
+    quote | backslash | is_below(word, 0x20)
 }
 
 /// The character of a surrogate pair.

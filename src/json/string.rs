@@ -9,14 +9,14 @@ pub(crate) struct Str<'a> {
     pub(crate) lone: Lone,
 }
 
-/// Which halves of surrogate pairs a string had without their other half.
+/// The halves of surrogate pairs that a string had without their other half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lone {
     /// The low half that the string begins with, or 0.
     pub(crate) leading: u16,
     /// The high half that the string ends with, or 0.
     pub(crate) trailing: u16,
-    /// Whether there is one that can find no partner in a neighbouring string.
+    /// Whether there is another, which no neighbouring string can complete.
     pub(crate) inner: bool,
 }
 

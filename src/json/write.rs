@@ -1,4 +1,4 @@
-//! A tree of JSON back to where it came from, text or a value.
+//! Writes a tree of JSON as text or as a value.
 
 use serde_json::{Map, Value};
 
@@ -6,8 +6,8 @@ use super::node::{Node, Num};
 use super::string::Str;
 
 impl Node<'_> {
-    /// The tree as JSON text. Reading that gives the same tree: numbers stay as they were
-    /// written, and halves of surrogate pairs stay halves (rule E11).
+    /// The tree as JSON text, which reads back as the same tree: numbers stay as they were written, and
+    /// halves of surrogate pairs stay halves (rule E11).
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text);
@@ -67,8 +67,8 @@ impl Str<'_> {
         out.push('"');
         let text = self.as_str();
         let last = text.char_indices().next_back().map_or(0, |(at, _)| at);
-        // Where the halves stood within the text is not known, only that there was one; the first
-        // U+FFFD that is no half at an end stands for it, and reads back the same.
+        // The places of inner halves are not known, only that there was one. The first U+FFFD that is
+        // not a half at an end stands for it, and reads back the same.
         let mut inner = self.lone.inner;
         for (at, character) in text.char_indices() {
             match character {

@@ -1,4 +1,4 @@
-//! What a peer from before AG-UI 1.0 is taken to say.
+//! `Downgrader`: drops events that a peer from before AG-UI 1.0 cannot know.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -14,21 +14,20 @@ use crate::rule::Rule;
 use crate::version::ProtocolVersion;
 use crate::warning::Warning;
 
-/// Holds a producer to the version of the protocol that it is known to speak: takes raw events, gives
-/// raw events without what came after that version, for an [`Upgrader`](crate::machine::Upgrader) or any
-/// later stage.
+/// Limits a producer to the version of the protocol that it speaks: raw events in, raw events out, without
+/// events and fields of later versions, for an [`Upgrader`](crate::machine::Upgrader) or any later stage.
 ///
 /// Up to [0.0.57](ProtocolVersion::LAST_WITHOUT_SUBAGENTS) there are no subagents: their events are
-/// dropped, each with a warning, and the `subagentRunId` of everything else is removed. A producer of
-/// a later version passes through unchanged, as does what is malformed.
+/// dropped, each with a warning, and `subagentRunId` is removed from all others. Events of a later
+/// version pass through unchanged, and so do malformed ones.
 ///
-/// The other half is [`Outgoing`](crate::input::Outgoing), what such a peer is sent.
+/// The counterpart for the input sent to such a peer is [`Outgoing`](crate::input::Outgoing).
 ///
 /// # Errors
 /// None.
 ///
 /// # Cost
-/// Text is searched for the words it takes, and parsed only if one is there.
+/// Text is searched for a few words, and parsed only if one is found.
 ///
 /// # Examples
 /// ```
@@ -61,7 +60,7 @@ enum Verdict {
 }
 
 impl Downgrader {
-    /// One for a producer of this version, with the default [`Limits`].
+    /// For a producer of this version, with the default [`Limits`].
     #[must_use]
     pub fn new(peer: ProtocolVersion) -> Self {
         Self { peer, limits: Limits::default(), counter: Counter::default(), ready: VecDeque::new() }
@@ -75,7 +74,7 @@ impl Downgrader {
         self
     }
 
-    /// One in, one out.
+    /// Takes one event, and gives it or a warning.
     pub(crate) fn apply(&mut self, input: impl RawEvent) -> RawItem {
         let (raw, index) = match input.own() {
             Owned::Event(raw, index) => (raw, self.counter.count(index)),
@@ -94,12 +93,12 @@ impl Downgrader {
         }
     }
 
-    /// The event as the peer may have said it; the type of one that it cannot have said.
+    /// The event as the peer can know it, or the type of an event that it cannot know.
     fn translate(&self, raw: Raw) -> Result<Raw, String> {
         let translated = match &raw {
             Raw::Text(text) => self.translate_text(text)?.map(Raw::Text),
             Raw::Bytes(bytes) => match core::str::from_utf8(bytes) {
-                Ok(text) => self.translate_text(text)?.map(|text| Raw::Bytes(text.into_bytes())),
+                Ok(text) => self.translate_text(text)?.map(|text| Raw::Bytes(text.into())),
                 Err(_) => None,
             },
             Raw::Value(value) => self.translate_value(value)?.map(Raw::Value),

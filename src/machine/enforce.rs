@@ -23,19 +23,19 @@ use crate::schema::decode::{Context, Decode, Reject};
 use crate::schema::text;
 use crate::warning::Warning;
 
-/// Reads raw events and holds them to the schema: what is unknown is removed with a warning, what
-/// is malformed is fatal (rules E1 to E11).
+/// Reads raw events and checks them against the schema: unknown parts are removed with a warning, a
+/// malformed one is fatal (rules E1 to E11).
 ///
-/// In: any [`RawEvent`], one event each. Out, for each: a [`Warning`] for everything that was
-/// removed, in the order of the schema, then the event, unless the whole of it was dropped.
+/// In: any [`RawEvent`], one event each. Out, for each: a [`Warning`] for every removed part, in the
+/// order of the schema, then the event, unless all of it was dropped.
 ///
-/// A common event costs one pass over its text and the allocation of what it brings; other events
-/// cost a tree of borrowed values as well. What an event says is independent of the form it came in
-/// (rule P4): typed events are held to the schema too.
+/// A common event costs one pass over its text and the allocation of its content; other events cost a
+/// tree of borrowed values as well. The verdict does not depend on the form of the event (rule P4):
+/// typed events are checked too.
 ///
 /// # Errors
-/// [`Error::Malformed`] with E5, E9 or, for an id, E11, and [`Error::LimitExceeded`]. An event that
-/// is rejected leaves nothing behind, so a tool that wants to see every fault may go on pushing.
+/// [`Error::Malformed`] with E5, E9 or, for an id, E11, and [`Error::LimitExceeded`]. A rejected event
+/// changes nothing, so a tool that wants to see every fault may go on pushing.
 #[derive(Default)]
 pub struct Enforcer {
     limits: Limits,
@@ -58,16 +58,16 @@ impl Enforcer {
         self
     }
 
-    /// How many input events came so far; the index of the next one.
+    /// The number of input events so far; the index of the next one.
     #[must_use]
     pub fn event_count(&self) -> u64 {
         self.counter.next()
     }
 
-    /// Reads text without a tree, and gives the event to `next`. `false` where that cannot be done: it
-    /// is for [`feed_thoroughly`](Enforcer::feed_thoroughly) to say why.
+    /// Reads text without a tree, and gives the event to `next`. `false` if that cannot be done: then
+    /// [`feed_thoroughly`](Enforcer::feed_thoroughly) has to read it.
     ///
-    /// What it reads has no `null` and no retired shape, so that it needs no translation before.
+    /// Text that it reads has no `null` and no retired shape, so it needs no translation before.
     #[inline]
     pub(super) fn feed_fast(&mut self, text: &str, index: u64, next: &mut impl Sink) -> Result<bool, Error> {
         if text.len() > self.limits.max_event_bytes {
@@ -91,11 +91,11 @@ impl Enforcer {
         }
     }
 
-    /// Reads a raw event, and gives to `next` what it says.
+    /// Reads a raw event, and gives the warnings and the typed event to `next`.
     pub(super) fn feed(&mut self, body: Body<'_>, index: u64, next: &mut impl Sink) -> Result<(), Error> {
-        match body.text() {
-            Some(text) if self.feed_fast(text, index, next)? => Ok(()),
-            _ => self.feed_thoroughly(body, index, next),
+        match body.checked() {
+            Body::Text(text) if self.feed_fast(text, index, next)? => Ok(()),
+            body => self.feed_thoroughly(body, index, next),
         }
     }
 
@@ -132,8 +132,8 @@ impl Enforcer {
             if error.too_deep {
                 return self.too_deep(index);
             }
-            let mut found = format!("no JSON: {} at byte {}", error.reason, error.offset);
-            // Bytes that nothing decoded, a page, `[DONE]`: known at sight. Of an object, the place.
+            let mut found = format!("invalid JSON: {} at byte {}", error.reason, error.offset);
+            // Encoded bytes, a page, `[DONE]`: the beginning tells. For an object, the place of the fault.
             let shown = text.trim_start();
             if !shown.starts_with('{') {
                 quote(&mut found, " of ", excerpt(shown, 40));
@@ -192,16 +192,16 @@ impl Enforcer {
                 next.event(indexed)
             }
             Err(Reject::Unknown(rule)) => {
-                next.warning(place.warning(rule, "", "dropped the event: a value that it needs is not known here"))
+                next.warning(place.warning(rule, "", "dropped the event: a required value is unknown"))
             }
             Err(Reject::Malformed(fault)) => Err(fault.into_malformed(index, Some(event_type)).into()),
         }
     }
 
-    /// Warns of everything that was removed from an event that came through.
+    /// Warns of the parts that were removed from an event.
     fn warn_of_removed(&mut self, place: Place, lone: Lone, next: &mut impl Sink) -> Result<(), Error> {
         for removed in self.cx.take_removed() {
-            // Halves at the ends of a delta may yet find their partner.
+            // Expansion may still join halves at the ends of a delta.
             if removed.rule == Rule::E11 && removed.path == "/delta" && !lone.inner {
                 continue;
             }
@@ -210,7 +210,7 @@ impl Enforcer {
         Ok(())
     }
 
-    /// A typed event is right by construction, but for what its types cannot say.
+    /// Checks a typed event for the faults that its types allow.
     fn read_event(&mut self, event: Event, index: u64, next: &mut impl Sink) -> Result<(), Error> {
         let mut flaws = Flaws::default();
         event.check(self.limits.depth(), &mut flaws);
@@ -268,8 +268,7 @@ fn is_delta_bearing(event_type: EventType) -> bool {
     )
 }
 
-/// How many bytes of an object that is no event an error quotes: it may say what is wrong with the
-/// server.
+/// The most bytes quoted of an object that is not an event: it may tell what is wrong with the server.
 const MAX_QUOTE: usize = 200;
 
 fn quote(found: &mut String, joint: &str, text: Cow<'_, str>) {
@@ -285,7 +284,7 @@ fn no_event(index: u64, expected: &'static str, found: String) -> Error {
 impl Event {
     /// Reads one event from JSON text, as enforcement does.
     ///
-    /// Gives the event and what was removed from it; `None` for an event of an unknown type.
+    /// Gives the event and the warnings; `None` for an event of an unknown type.
     ///
     /// # Errors
     /// [`Error::Malformed`] (E5, E9) and [`Error::LimitExceeded`] by the default [`Limits`].

@@ -1,7 +1,7 @@
-//! Chunk expansion: the short spelling in, START, CONTENT and END out (rules C1 to C11), and
-//! halves of surrogate pairs joined across the deltas of an item (rule E11).
+//! Chunk expansion: chunks in, START, CONTENT and END out (rules C1 to C11). Also joins halves of
+//! surrogate pairs across the deltas of an item (rule E11).
 //!
-//! What one lane goes through; brackets hold what comes out:
+//! The states of one lane, with the output in brackets:
 //!
 //! ```text
 //!          first chunk of an item [START, CONTENT?]
@@ -12,7 +12,7 @@
 //!    ╰────────────────────────── [END, the event] ─────╯
 //! ```
 //!
-//! Which events reach which lanes stands in the table of the events, [`Ends`].
+//! The table of the events says which lanes each event ends: [`Ends`].
 
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
@@ -46,30 +46,31 @@ use crate::warning::Warning;
 ///
 /// Warnings pass through in their place. After this stage there are no chunks.
 ///
-/// What is synthesized speaks of the input: [`Indexed::index`] is that of the event that gave
-/// rise to it, for an END the event that ended the chunk stream; [`Indexed::sent_as`] is the type
-/// that the item was sent in, the chunk's, for an END too. Events that middleware added have no
-/// index and get none; in errors and warnings they are said to be at the index that comes next.
+/// A synthesized event refers to the input: [`Indexed::index`] is that of the event that caused it, for
+/// an END the event that ended the chunk stream; [`Indexed::sent_as`] is the type of the chunk, for an
+/// END too. Events that middleware added have no index and get none; errors and warnings give them the
+/// next index.
 ///
 /// # Half a surrogate pair
-/// A delta that ends with a high half is delivered without it, and the next delta of the same
-/// item with the whole character. Where the next delta begins with something else, or the item
-/// ends, U+FFFD is delivered in its place with a warning about the delta that brought the half:
-/// at the head of that next delta, or as a CONTENT before the END. `RUN_STARTED`, `RUN_FINISHED`
-/// and `RUN_ERROR` abandon what is open, so that CONTENT comes before them too. At the end of the
-/// input there is only the warning (C11).
+/// A delta that ends with a high half is delivered without it, and the next delta of the same item
+/// with the whole character. If the next delta begins with another character, or the item ends,
+/// U+FFFD is delivered in its place, with a warning about the delta of the half: at the beginning of
+/// that next delta, or as a CONTENT before the END. `RUN_STARTED`, `RUN_FINISHED` and `RUN_ERROR`
+/// abandon open items, so the CONTENT comes before them too. At the end of the input there is only
+/// the warning (C11).
 ///
 /// # Ending
 /// [`finish`](Expander::finish) never fails and synthesizes no event (C11): an item that chunks
 /// left open is open in a truncated run.
 ///
 /// # Errors
-/// [`Error::Violation`] with C2, C4, C5, or O2 where a chunk names an item of another owner. What
-/// an expanded event may not do is for verification to say. A chunk that is rejected changes
-/// nothing, so a tool that wants to see every fault may go on pushing.
+/// [`Error::Violation`] with C2, C4, C5, or O2 if a chunk names an item of another owner. Verification
+/// judges the expanded events. A rejected chunk changes nothing, so a tool that wants to see every
+/// fault may go on pushing.
 ///
 /// # Cost
-/// Constant for each event, however many lanes are open; a chunk's delta and ids move through.
+/// Constant for each event, however many lanes are open; the delta and ids of a chunk are moved, not
+/// copied.
 ///
 /// # Examples
 /// ```
@@ -100,11 +101,10 @@ pub struct Expander {
     subagents: IdMap<SubagentRunId, u64>,
     /// The lane that holds an item.
     items: PerStreamed<IdMap<Id, u64>>,
-    /// All keys of a kind's open lanes, folded with exclusive or: the key itself, where there is
-    /// only one.
+    /// The keys of a kind's open lanes, combined by exclusive or: the key itself if there is only one.
     keys: PerStreamed<u64>,
     /// The stream that ended last, for errors.
-    ended: PerStreamed<Option<Ended>>,
+    ended: PerStreamed<Option<Box<Ended>>>,
     /// High halves that wait for the next delta of their item (rule E11).
     held: PerStreamed<IdMap<Id, Half>>,
     ready: VecDeque<Item>,
@@ -117,7 +117,7 @@ struct PerStreamed<T> {
     reasoning: T,
 }
 
-/// An open chunk stream: what its lane is busy with.
+/// An open chunk stream, the one of its lane.
 #[derive(Debug)]
 struct Stream {
     item: Id,
@@ -126,7 +126,7 @@ struct Stream {
     since: u64,
 }
 
-/// What only the first chunk decides (rule C5).
+/// The fields that only the first chunk sets (rule C5).
 #[derive(Debug)]
 enum Opener {
     Text { role: Option<TextMessageRole>, name: Option<Arc<str>> },
@@ -134,7 +134,7 @@ enum Opener {
     Reasoning,
 }
 
-/// A stream that was ended, when, and by what.
+/// A stream that was ended, when, and by which event.
 #[derive(Debug)]
 struct Ended {
     stream: Stream,
@@ -142,7 +142,7 @@ struct Ended {
     by: EventType,
 }
 
-/// A high half without its low half so far, and the event that brought it.
+/// A high half that waits for its low half, and the event that brought it.
 #[derive(Debug)]
 struct Half {
     high: u16,
@@ -161,17 +161,17 @@ struct Chunk {
 
 /// Which chunk streams an event ends.
 enum Reach<'a> {
-    /// It is a chunk: that depends on its lane.
+    /// The event is a chunk: it depends on its lane.
     Chunk,
     /// None.
     Aside,
-    /// That of one lane.
+    /// The one of this lane.
     Lane(Option<&'a SubagentRunId>),
-    /// That of its lane, and the one that holds its item, whatever the lane (rule C8).
+    /// The one of this lane, and the one that holds the item, in any lane (rule C8).
     Item(Streamed, &'a Id, Part, Option<&'a SubagentRunId>),
     /// All.
     AllLanes,
-    /// All, and the run with everything that is open in it.
+    /// All, and the run with all its open items.
     Run,
 }
 
@@ -357,7 +357,7 @@ impl Expander {
         Ok(item)
     }
 
-    /// C2, with the stream that the chunk may have been meant to continue.
+    /// The error C2, with the stream that the chunk was perhaps meant to continue.
     fn no_opener(
         &self,
         kind: Streamed,
@@ -398,12 +398,12 @@ impl Expander {
         *self.keys.get_mut(kind) ^= key;
         self.give_up_half(kind, &stream.item, place, next)?;
         let end = kind.end(stream.item.clone(), stream.owner.clone());
-        *self.ended.get_mut(kind) = Some(Ended { stream, at: place.index, by: place.sent_as });
+        *self.ended.get_mut(kind) = Some(Box::new(Ended { stream, at: place.index, by: place.sent_as }));
         next.event(place.gives_as(kind.chunk(), end))
     }
 
     /// Ends the stream of an explicit event's lane, and the one that holds its item ([`Rule::C8`]):
-    /// verification then finds that item closed.
+    /// verification then finds the item closed.
     fn close_for(
         &mut self,
         kind: Streamed,
@@ -458,7 +458,7 @@ impl Expander {
         if delta.is_empty() {
             return Ok(());
         }
-        // Middleware may have changed the delta, so the marks are not taken on trust.
+        // Middleware may have changed the delta, so the marks are checked.
         let begins_with_low = halves.leading != 0 && delta.starts_with(char::REPLACEMENT_CHARACTER);
         match (self.held.get_mut(kind).remove(item), begins_with_low) {
             (Some(half), true) => {
@@ -493,7 +493,7 @@ impl Expander {
         }
     }
 
-    /// The same for every half that is held, in the order they came.
+    /// The same for every held half, in the order they came.
     fn give_up_halves(&mut self, place: Place, next: &mut impl Sink) -> Result<(), Error> {
         self.held.take_all().into_iter().try_for_each(|(kind, item, half)| half.deliver(kind, item, place, next))
     }
@@ -501,7 +501,7 @@ impl Expander {
 
 impl Half {
     fn deliver(self, kind: Streamed, item: Id, place: Place, next: &mut impl Sink) -> Result<(), Error> {
-        next.warning(self.lost("the item goes no further"))?;
+        next.warning(self.lost("the item ends"))?;
         let delta = SmolStr::from_iter([char::REPLACEMENT_CHARACTER]);
         next.event(place.gives_as(self.place.sent_as, kind.content(item, self.owner, delta, BaseEvent::default())))
     }
@@ -564,7 +564,7 @@ impl Stage for Expander {
     #[inline(always)]
     fn feed_text_chunk(&mut self, chunk: TextChunk, place: Place, next: &mut impl Sink) -> Result<(), Error> {
         let (item, tag) = (chunk.message_id.as_ref().map(MessageId::id), chunk.owner.as_ref());
-        // What is wrong with it is said when it is expanded.
+        // Its expansion reports the fault.
         if let (true, Ok(Some(stream))) = (self.held.is_empty(), self.stream_for(Streamed::Text, item, tag, place)) {
             let message_id = chunk.message_id.unwrap_or_else(|| MessageId::from_id(stream.item.clone()));
             let owner = chunk.owner.or_else(|| stream.owner.clone());
@@ -695,7 +695,7 @@ impl Opener {
         }
     }
 
-    /// The first field that says something else, with what was established and what is claimed.
+    /// The first field that differs, with its established and its new value.
     fn contradiction<'a>(&'a self, claims: &'a Opener) -> Option<(&'static str, Option<&'a str>, &'a str)> {
         match (self, claims) {
             (Opener::Text { role, name }, Opener::Text { role: claimed_role, name: claimed_name }) => {

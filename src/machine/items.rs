@@ -1,4 +1,4 @@
-//! What happens within a run: the S and O rules.
+//! Judges the events within a run: which items are open, and who owns them (the S and O rules).
 //!
 //! ```text
 //!              START                       END
@@ -9,8 +9,8 @@
 //!    known ──────────────┘              └─── open ◄─┘
 //! ```
 //!
-//! Anything else breaks S2 (S8 for a step, O5 for a subagent). An owner is recorded with the first
-//! event that names a thing and stays, whatever its status, until the run resets (O3).
+//! Anything else breaks S2 (S8 for a step, O5 for a subagent). The first event that names an item
+//! records its owner, which stays, whatever the status, until the next run ([`Rule::O3`]).
 
 use super::table::{Claim, Entry, Key, Owner, Reasoning, Status, Statuses, StepKey, Table};
 use crate::error::{Error, History, Subject, SubjectKind};
@@ -23,17 +23,17 @@ use crate::item::Place;
 use crate::message::{Message, Role};
 use crate::rule::Rule;
 
-/// How many things are open, and how many were opened so far.
+/// The number of open items, and of all openings so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpenCount {
     open: usize,
     opened: u64,
 }
 
-/// The things of the active run.
+/// The items of the active run.
 ///
-/// Grows by one entry for each thing that the run names, and forgets them with
-/// [`reset`](Items::reset): whoever adds a field resets it there, or says why not.
+/// Grows by one entry for each item that the run names; [`reset`](Items::reset) forgets them. Reset a
+/// new field there, or say why not.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     messages: Table<MessageId>,
@@ -43,13 +43,13 @@ pub(crate) struct Items {
     steps: Table<StepKey>,
     subagents: Table<SubagentRunId>,
     count: OpenCount,
-    /// Whether there may be messages from before the run that it did not name: their ids say
-    /// nothing of who made them. The one thing that outlives a run.
+    /// Whether there may be messages from before the run that it did not name, whose owners are unknown.
+    /// The only field that outlives a run.
     others_may_be_held: bool,
 }
 
 impl Items {
-    /// Forgets the run (R6).
+    /// Forgets the run ([`Rule::R6`]).
     pub(crate) fn reset(&mut self) {
         let Self { messages, calls, reasoning, activities, steps, subagents, count, others_may_be_held: _ } = self;
         messages.reset();
@@ -66,13 +66,13 @@ impl Items {
         self.others_may_be_held = true;
     }
 
-    /// How many things are open.
+    /// The number of open items.
     #[inline]
     pub(crate) fn open_count(&self) -> usize {
         self.count.open
     }
 
-    /// Everything that is open, in the order in which it was opened. Costs a pass over the run.
+    /// The open items, in the order opened. Costs a pass over the run.
     pub(crate) fn open(&self) -> Vec<(Subject, History)> {
         let mut open = Vec::new();
         self.messages.list_open(SubjectKind::TextMessage, &mut open);
@@ -96,7 +96,7 @@ impl Items {
         extend(&mut self.messages, SubjectKind::TextMessage, id, tag, place).map(drop)
     }
 
-    /// Judges an event within a run and takes note of it.
+    /// Judges an event within a run and records it.
     #[inline]
     pub(crate) fn check(&mut self, event: &Event, place: Place) -> Result<(), Error> {
         let count = &mut self.count;
@@ -150,8 +150,8 @@ impl Items {
                 agree(target, SubjectKind::Activity, e.subagent_run_id.as_ref(), Rule::O6, place)
             }
             Event::ActivitySnapshot(e) => {
-                // A5: `replace: false` leaves what is there as it is: an activity with its owner, and
-                // another message, which is no activity then and has nothing to disagree with (O6).
+                // A5: `replace: false` leaves a held message unchanged: an activity with its owner, and
+                // another message, which is then no activity whose owner could differ (O6).
                 let claim = if e.replace == Some(false) { Claim::IfUnclaimed } else { Claim::Outright };
                 if e.replace == Some(false) && self.is_other_than_activity(&e.message_id) {
                     return Ok(());
@@ -160,8 +160,8 @@ impl Items {
                 Ok(())
             }
             Event::ToolCallResult(e) => {
-                // A10: under the id of another message it is a message of its own, and takes
-                // nothing away from that one.
+                // A10: under the id of another message it is a message of its own, and does not change
+                // the owner of that one.
                 self.messages.name(&e.message_id, e.subagent_run_id.as_ref(), Claim::IfUnclaimed, place.index);
                 Ok(())
             }
@@ -221,8 +221,8 @@ impl Items {
         if let Some(call) = self.calls.claim(&event.tool_call_id, owner) {
             self.count.open(&mut call.status, place);
         }
-        // A3: a message that nobody spoke of is made by its first call, and is then whose that call
-        // is. Without a tag the call does not say, and one that is held from before is not made.
+        // A3: the first call of an unknown message creates it, and the message gets the owner of the
+        // call. An untagged call names no owner, and a message from before the run is not created.
         if let (Some(parent), Some(_)) = (&event.parent_message_id, tag) {
             if !self.others_may_be_held && !self.is_other_than_text(parent) {
                 self.messages.name(parent, tag, Claim::IfUnclaimed, place.index);
@@ -236,7 +236,7 @@ impl Items {
         self.is_thought(id) || self.activities.get(id).is_some()
     }
 
-    /// Whether this run spoke of a message of this id that is no activity.
+    /// Whether this run named a message of this id that is not an activity.
     fn is_other_than_activity(&self, id: &MessageId) -> bool {
         self.activities.get(id).is_none() && (self.messages.get(id).is_some() || self.is_thought(id))
     }
@@ -271,7 +271,7 @@ impl Items {
         }
     }
 
-    /// The step that is to be finished is not open under its owner; others may have it open.
+    /// The error for a step that is not open under its owner, with the owners who have it open.
     #[cold]
     fn no_such_step(&self, key: &StepKey, place: Place) -> Error {
         const KIND: SubjectKind = SubjectKind::Step;
@@ -368,8 +368,7 @@ impl Items {
         violation.into()
     }
 
-    /// What an event is about, and what happened to it so far; `None` where it is about nothing
-    /// that has an id.
+    /// The subject of an event, and its history; `None` if it is about nothing with an id.
     pub(crate) fn subject(&self, event: &Event) -> Option<(Subject, History)> {
         fn seen<K: Key, L: Statuses>(table: &Table<K, L>, kind: SubjectKind, key: &K) -> Option<(Subject, History)> {
             let history = table.get(key).map_or(History::NeverOpened, |entry| entry.history(kind));
@@ -430,8 +429,8 @@ impl OpenCount {
     }
 }
 
-/// A START: what it opens is not open (S2), though it may have been closed ([`Rule::S5`]), and a tag
-/// agrees with an owner there is (O2).
+/// A START: its item is not open (S2), though it may have been closed ([`Rule::S5`]), and a tag agrees
+/// with a recorded owner (O2).
 fn open<K: Key, L: Statuses>(
     table: &mut Table<K, L>,
     kind: SubjectKind,
@@ -450,7 +449,7 @@ fn open<K: Key, L: Statuses>(
     Ok(())
 }
 
-/// A CONTENT: what it extends is open (S2), and a tag agrees with the owner (O2).
+/// A CONTENT: its item is open (S2), and a tag agrees with the owner (O2).
 #[inline]
 fn extend<'a, K: Key, L: Statuses>(
     table: &'a mut Table<K, L>,
@@ -468,7 +467,7 @@ fn extend<'a, K: Key, L: Statuses>(
     }
 }
 
-/// An END: as a CONTENT, and the last one.
+/// An END: its item is open (S2), a tag agrees with the owner (O2), and the item is closed.
 fn close<K: Key, L: Statuses>(
     table: &mut Table<K, L>,
     kind: SubjectKind,
@@ -482,7 +481,7 @@ fn close<K: Key, L: Statuses>(
     Ok(())
 }
 
-/// A tag agrees with the owner; no tag always does, and so does any where no owner is recorded.
+/// A tag agrees with the owner; no tag always agrees, and so does any if no owner is recorded.
 #[inline]
 fn agree<K: Key, L: Statuses>(
     entry: Option<&Entry<K, L>>,
@@ -525,7 +524,7 @@ fn foreign<K: Key, L: Statuses>(
     let mut violation = place
         .violation(rule, name_of(entry.owner.as_ref()), name_of(tag))
         .about(entry.subject(kind), entry.history(kind));
-    // Where nobody spoke of this kind, the owner comes from the kind that shares it.
+    // If no event named this kind, the owner comes from the kind that shares it.
     if let (Status::Never, Some(sibling)) = (entry.status.of(kind), L::sibling(kind)) {
         violation.others = vec![(entry.subject(sibling), entry.history(sibling))];
     }
@@ -561,7 +560,7 @@ fn name_of(owner: Option<&SubagentRunId>) -> String {
     }
 }
 
-/// What came instead of a thing that should be otherwise; its history tells the rest.
+/// The item found, in the words of an error; the history tells more.
 fn instead(history: &History) -> &'static str {
     match history {
         History::None | History::NeverOpened => "an unknown one",

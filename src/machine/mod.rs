@@ -1,11 +1,10 @@
-//! The stages as plain state machines, without async: for tests, for other runtimes, and as the
-//! inside of the combinators.
+//! The stages as state machines without async. The combinators drive them; drive them yourself in
+//! tests or with another runtime.
 //!
-//! Each is a [`Machine`]. Its methods are called in this order: [`push`](Push::push) an input,
-//! then [`pop`](Machine::pop) until it gives `None`, and so on; at the end of the input
-//! [`finish`](Machine::finish), and `pop` until `None` once more. Where `push` or `finish` fails,
-//! what came before the fault is still to be popped, and then the machine is done: nothing else
-//! may be pushed.
+//! Each is a [`Machine`]. Call its methods in this order: [`push`](Push::push) an input, then
+//! [`pop`](Machine::pop) until it gives `None`, and so on; at the end of the input
+//! [`finish`](Machine::finish), and `pop` until `None` once more. If `push` or `finish` fails, pop the
+//! outputs from before the fault. The machine is then done; do not push again.
 //!
 //! ```
 //! use ag_ui_stream::machine::{Enforcer, Machine, Push};
@@ -48,38 +47,37 @@ pub use upgrade::Upgrader;
 pub(crate) use upgrade::upgrade_input;
 pub use verify::{Recovery, Verifier};
 
-/// A stage, or any other machine: its outputs are popped. Its inputs are pushed: [`Push`].
+/// A stage, or any other machine: its outputs are popped. Its inputs are pushed by [`Push`].
 ///
-/// Logging is not for a single machine to do: it hands its warnings to whoever drives it.
-/// [`Pipeline`] and [`EventPipeline`], which are all stages in a row, log each warning as they give
-/// it; so can you, with [`Warning::log`](crate::Warning::log).
+/// A single machine does not log: its warnings are outputs. [`Pipeline`] and [`EventPipeline`], which
+/// are all stages in a row, log each warning as they give it; so can you, with
+/// [`Warning::log`](crate::Warning::log).
 pub trait Machine {
-    /// What it gives.
+    /// Its outputs.
     type Output;
 
     /// The next output that is ready.
     fn pop(&mut self) -> Option<Self::Output>;
 
-    /// How many outputs are sure to be popped before the next input: no more than there are, maybe
-    /// fewer.
+    /// A number of outputs that can be popped before the next input; there may be more.
     fn ready(&self) -> usize {
         0
     }
 
-    /// The fault that `pop` came upon, for a machine that reads its input on demand: to be asked for
-    /// where `pop` gives `None`. Who does not ask is told by the next `push` or `finish`.
+    /// The fault that `pop` found, for a machine that reads its input on demand. Ask for it when `pop`
+    /// gives `None`; otherwise the next `push` or `finish` gives it.
     fn fault(&mut self) -> Option<Error> {
         None
     }
 
-    /// Says that no input follows. To be called once.
+    /// Ends the input. To be called once.
     ///
     /// # Errors
-    /// Where the input may not end here (rule R8).
+    /// If the input may not end here (rule R8).
     fn finish(&mut self) -> Result<(), Error>;
 
-    /// Says that the input was cut off, where it has no proper end for [`finish`](Machine::finish)
-    /// to judge. To be called once everything was popped; it gives no outputs.
+    /// Tells the machine that the input was cut off, in place of [`finish`](Machine::finish). To be
+    /// called after everything was popped; it gives no outputs.
     fn cut(&mut self, cut: Cut) {
         let _ = cut;
     }
@@ -117,8 +115,8 @@ pub trait Push<I>: Machine {
     /// Takes the next input.
     ///
     /// # Errors
-    /// The machine's rules. What it gave before the fault is still to be popped; after that the
-    /// machine is done.
+    /// Those of the machine. Outputs from before the fault can still be popped; then the machine is
+    /// done.
     fn push(&mut self, input: I) -> Result<(), Error>;
 }
 
@@ -126,9 +124,8 @@ pub trait Push<I>: Machine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cut {
-    /// The source failed, or a stage before found it truncated: so is the run that was active
-    /// (rule R8).
+    /// The source failed, or an earlier stage found it truncated: so is the active run (rule R8).
     Truncated,
-    /// A stage before rejected an event.
+    /// An earlier stage rejected an event.
     Rejected,
 }

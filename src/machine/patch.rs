@@ -1,8 +1,8 @@
-//! Applying JSON Patches (RFC 6902) to documents, within bounds.
+//! Applies JSON Patches (RFC 6902) to documents, within bounds.
 //!
-//! A patch can double a document with each `copy`, and nest it deeper with each `move`. Neither is
-//! bounded by the size of the events, so both are bounded here: an operation that goes beyond does
-//! not apply, like one that names a place that is not there.
+//! A patch can double a document with each `copy`, and nest it deeper with each `move`. The size of the
+//! events bounds neither, so both are bounded here: an operation beyond a bound does not apply, like one
+//! with a path to nothing.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::{Pointer, Token};
@@ -12,22 +12,22 @@ use crate::event::{JsonPatch, Operation};
 use crate::excerpt::excerpt;
 use crate::shared::{Document, Object};
 
-/// What a patch may make of a document.
+/// The bounds on a patched document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
-    /// How many bytes the document may have.
+    /// The most bytes of the document.
     pub(crate) bytes: usize,
-    /// How deep it may be nested.
+    /// The deepest nesting.
     pub(crate) depth: usize,
-    /// The bound on all documents, for the one who reads why it did not fit.
+    /// The bound on all documents together, for the message.
     pub(crate) max_bytes: usize,
 }
 
 /// Why an operation does not apply.
 enum Fault<'p> {
-    /// There is nothing at the first this many tokens of a pointer.
+    /// There is nothing at the path of the first so many tokens of the pointer.
     Nothing(&'p Pointer, usize),
-    /// There is something, but nothing can be in it.
+    /// The parent is neither an array nor an object.
     NoContainer(&'p Pointer),
     Differs,
     IntoItself,
@@ -36,13 +36,13 @@ enum Fault<'p> {
     TooLarge(usize),
 }
 
-/// Applies a patch in full or not at all (rule A6). Gives the document as it is then, or `None` where
-/// nothing of it changed. Costs the operations, each times the logarithms of what is on its path.
+/// Applies a patch in full or not at all (rule A6). Gives the new document, or `None` if nothing changed.
+/// An operation costs the logarithm of each container on its path.
 ///
 /// # Errors
-/// Says which operation failed and why.
+/// Which operation failed and why.
 pub(crate) fn apply(patch: &JsonPatch, document: &Document, room: Room) -> Result<Option<Document>, String> {
-    // What is there is no one's fault here.
+    // A document that is beyond the bounds already may stay so.
     let room = Room { bytes: room.bytes.max(document.bytes()), depth: room.depth.max(document.depth()), ..room };
     let mut result = document.clone();
     let mut changed = false;
@@ -64,24 +64,23 @@ pub(crate) fn apply(patch: &JsonPatch, document: &Document, room: Room) -> Resul
     Ok(changed.then_some(result))
 }
 
-/// Applies a patch to an object that must stay one, in full or not at all (rule A5).
+/// Applies a patch to an object that must stay an object, in full or not at all (rule A5).
 ///
 /// # Errors
-/// Says what failed and why.
+/// Which operation failed and why.
 pub(crate) fn apply_to_object(patch: &JsonPatch, object: &Object, room: Room) -> Result<Option<Object>, String> {
     match apply(patch, &Document::Object(object.clone()), room)? {
         Some(Document::Object(result)) => Ok(Some(result)),
-        Some(_) => Err("the result is no object".to_owned()),
+        Some(_) => Err("the result is not an object".to_owned()),
         None => Ok(None),
     }
 }
 
-/// Applies an operation, and says whether it changed anything. One that fails leaves something that
-/// is of no use any more.
+/// Applies an operation, and says whether it changed anything. If it fails, the document is undefined.
 fn apply_one<'p>(operation: &'p PatchOperation, document: &mut Document) -> Result<bool, Fault<'p>> {
     match operation {
         PatchOperation::Add(add) => {
-            // What is an event's own may be compared in full.
+            // The value came with the event, so comparing all of it is no further cost.
             let is_there = |held: &Document| *held == add.value;
             put(document, &add.path, is_there, || Document::from(&add.value))
         }
@@ -103,7 +102,7 @@ fn apply_one<'p>(operation: &'p PatchOperation, document: &mut Document) -> Resu
         }
         PatchOperation::Move(moved) => {
             if moved.from == moved.path {
-                // To take it out of an array and to put it back is to leave it.
+                // A move to its own place changes nothing, also within an array.
                 return find_removable(document, &moved.from).map(|_| false);
             }
             if moved.path.starts_with(&moved.from) {
@@ -115,7 +114,7 @@ fn apply_one<'p>(operation: &'p PatchOperation, document: &mut Document) -> Resu
     }
 }
 
-/// The value at a place.
+/// The value at a path.
 fn find<'d, 'p>(document: &'d Document, path: &'p Pointer) -> Result<&'d Document, Fault<'p>> {
     path.tokens().enumerate().try_fold(document, |value, (at, token)| {
         let found = match value {
@@ -131,18 +130,18 @@ fn find_removable<'d, 'p>(document: &'d Document, path: &'p Pointer) -> Result<&
     if path.is_root() { Err(Fault::WholeRemoved) } else { find(document, path) }
 }
 
-/// The index that a token names among the elements there are.
+/// The index that a token names, below `len`.
 fn index_in(token: &Token<'_>, len: usize) -> Option<usize> {
     token.to_index().ok()?.for_len(len).ok()
 }
 
-/// Changes the value at a place.
+/// Changes the value at a path.
 fn within<'p, R>(
     document: &mut Document,
     path: &'p Pointer,
     change: impl FnOnce(&mut Document) -> Result<R, Fault<'p>>,
 ) -> Result<R, Fault<'p>> {
-    // A closure of one type, whatever the depth.
+    // One type of closure at every depth.
     let mut change = Some(change);
     let mut result = Err(Fault::Nothing(path, 0));
     let depth = descend(document, path, 0, &mut |value| {
@@ -179,8 +178,8 @@ fn descend(
     found.unwrap_or(Err(tokens + 1))
 }
 
-/// Adds a value at a place, or replaces a member there, unless it is what `is_there` looks for. Says
-/// whether that changed anything.
+/// Adds a value at a path, or replaces a member there, unless `is_there` says that the member is equal.
+/// Says whether that changed anything.
 fn put<'p>(
     document: &mut Document,
     path: &'p Pointer,
@@ -213,7 +212,7 @@ fn put<'p>(
     })
 }
 
-/// Takes the value at a place out.
+/// Removes the value at a path and returns it.
 fn take<'p>(document: &mut Document, path: &'p Pointer) -> Result<Document, Fault<'p>> {
     let Some((parent, last)) = path.split_back() else { return Err(Fault::WholeRemoved) };
     let taken = within(document, parent, |parent| {
@@ -249,7 +248,7 @@ fn describe(at: usize, operation: &Operation<'_>, fault: &Fault<'_>) -> String {
             format!("there is no array or object at {:?}", excerpt(path.as_str(), 80))
         }
         Fault::Differs => "another value is there".to_owned(),
-        Fault::IntoItself => "nothing moves into itself".to_owned(),
+        Fault::IntoItself => "a value cannot move into itself".to_owned(),
         Fault::WholeRemoved => "the whole document cannot be removed".to_owned(),
         Fault::TooDeep(max) => format!("the document would be nested deeper than {max} levels"),
         Fault::TooLarge(max) => format!("all documents together would take more than {max} bytes"),

@@ -1,5 +1,5 @@
-//! The whole pipeline as one machine: compatibility, enforcement, expansion, verification and,
-//! in [`Pipeline`], assembly (rule P1).
+//! The whole pipeline as one machine: compatibility, enforcement, expansion, verification, and, in
+//! [`Pipeline`], assembly (rule P1).
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ struct Stages {
     upgrader: Option<Upgrader>,
     enforcer: Enforcer,
     expander: Expander,
-    /// Where there is something to repair: what goes past it goes past the fast paths too.
+    /// Present if any repair is on; then no event takes a fast path.
     repairer: Option<Box<Repairer>>,
     verifier: Verifier,
     /// What was said, the conversation left out, until the first event.
@@ -97,8 +97,8 @@ impl Stages {
 
     #[inline]
     fn push<R: RawEvent>(&mut self, raw: R, sink: &mut impl Sink) -> Result<(), Error> {
-        // Whichever stage fails, verification lets no event pass from then on: a run that lost one is
-        // never a success. One that had ended stays as it was (R8a).
+        // Whichever stage fails, verification lets no event pass from then on: a run that lost an event is
+        // never a success. A run that had ended stays as it was (R8a).
         raw.view(|body, index| self.feed(body, index, sink)).map_err(|error| {
             let error = self.settle(sink).err().unwrap_or(error);
             self.verifier.reject(error, None)
@@ -121,9 +121,9 @@ impl Stages {
         let mut expanded = Maybe { stage: repairer.as_deref_mut(), next: &mut verified };
         let mut enforced = Then { stage: expander, next: &mut expanded };
         let index = counter.count(index);
-        match body.text() {
-            Some(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
-            _ => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
+        match body.checked() {
+            Body::Text(text) if enforcer.feed_fast(text, index, &mut enforced)? => Ok(()),
+            body => feed_thoroughly(upgrader.as_mut(), enforcer, body, index, &mut enforced),
         }
     }
 
@@ -145,8 +145,8 @@ impl Stages {
         self.verifier.end(sink)
     }
 
-    /// The input is at fault: what had ended before ends now, unless that is at fault itself, which came
-    /// first then.
+    /// After a fault of the input: ends the run whose RUN_FINISHED was held back. If that is at fault
+    /// itself, that error came first.
     #[cold]
     fn settle(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
         match &mut self.repairer {
@@ -156,7 +156,7 @@ impl Stages {
     }
 }
 
-/// Takes an event that no fast path reads: it may have a retired shape.
+/// Reads an event that no fast path reads: it may have a retired shape.
 fn feed_thoroughly(
     upgrader: Option<&mut Upgrader>,
     enforcer: &mut Enforcer,
@@ -173,24 +173,24 @@ fn feed_thoroughly(
     }
 }
 
-/// Everything from raw events to snapshots, in the order that the protocol asks for (rule P1):
-/// compatibility, enforcement, expansion, verification, assembly.
+/// All stages from raw events to snapshots, in the order of the protocol (rule P1): compatibility,
+/// enforcement, expansion, verification, assembly.
 ///
 /// In: any [`RawEvent`], one event each. Out: an [`Update`] for every warning and every verified
 /// event, in order, each with the [`Snapshot`] after it.
 ///
-/// Where a push fails, the updates of what came before are still to be popped; the run that was
-/// active is then [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
-/// [`finish`](Machine::finish), in [`Pipeline::snapshot`]. No event comes through after that, whatever
-/// is pushed.
+/// If a push fails, the updates from before can still be popped. The active run is then
+/// [`Rejected`](RunOutcome::Rejected), or [`Truncated`](RunOutcome::Truncated) by
+/// [`finish`](Machine::finish), in [`Pipeline::snapshot`]. No event passes after that, whatever is
+/// pushed.
 ///
 /// # Errors
 /// Those of the stages: [`Enforcer`], [`Expander`], [`Verifier`].
 ///
 /// # Logging
-/// With the feature `tracing`: each warning at `WARN` as [`pop`](Machine::pop) gives it, and what
-/// ended the stream at `DEBUG` with the state that it met; target `ag_ui_stream`. Whoever logs the
-/// warnings himself turns that target down to errors.
+/// With the feature `tracing`: each warning at `WARN` when [`pop`](Machine::pop) gives it, and the error
+/// that ended the stream at `DEBUG` with the state of the stage; target `ag_ui_stream`. If you log the
+/// warnings yourself, limit that target to errors.
 ///
 /// # Cost
 /// A delta costs one pass over its text, and its own length; a snapshot costs one pointer.
@@ -356,13 +356,13 @@ impl Machine for Pipeline {
     }
 
     fn cut(&mut self, cut: Cut) {
-        // What is wrong with the source is the last that is said of the stream.
+        // The error of the source is the last of the stream, so no other is given.
         let _ = self.stages.settle(&mut self.assembler);
         self.assembler.cut(cut);
     }
 }
 
-/// Everything from raw events to verified ones: a [`Pipeline`] without assembly.
+/// All stages from raw events to verified ones: a [`Pipeline`] without assembly.
 ///
 /// In: any [`RawEvent`], one event each. Out: an [`Item`] for every warning and every verified
 /// event, in order.

@@ -1,5 +1,5 @@
-//! How stages stand in a row: each gives what it makes to a [`Sink`], which is the next stage, or
-//! a queue at the end.
+//! `Sink` and `Stage`: how stages are chained. Each gives its outputs to a [`Sink`], which is the next
+//! stage or, at the end, a queue.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::message::Message;
 use crate::shared::Document;
 use crate::warning::Warning;
 
-/// What takes the outputs of a stage. An error is that of a stage further on; it ends the input.
+/// Takes the outputs of a stage. An error is that of a later stage; it ends the input.
 pub(super) trait Sink {
     fn event(&mut self, event: Indexed) -> Result<(), Error>;
 
@@ -35,7 +35,7 @@ pub(super) trait Sink {
         self.event(place.gives(content.into_event()))
     }
 
-    /// The most common chunk, in parts too.
+    /// The same for the most common chunk.
     #[inline(always)]
     fn text_chunk(&mut self, chunk: TextChunk, place: Place) -> Result<(), Error> {
         self.event(place.gives(chunk.into_event()))
@@ -57,7 +57,7 @@ impl Sink for VecDeque<Item> {
 
 /// A stage from items to items.
 pub(super) trait Stage {
-    /// Takes an event, and gives to `next` what it makes of it.
+    /// Takes an event, and gives the outputs to `next`.
     fn feed(&mut self, event: Indexed, next: &mut impl Sink) -> Result<(), Error>;
 
     fn feed_warning(&mut self, warning: Warning, next: &mut impl Sink) -> Result<(), Error> {
@@ -68,13 +68,13 @@ pub(super) trait Stage {
 
     fn feed_text_chunk(&mut self, chunk: TextChunk, place: Place, next: &mut impl Sink) -> Result<(), Error>;
 
-    /// What it still has to give at the end of the input.
+    /// Gives the outputs that are due at the end of the input.
     fn end(&mut self, next: &mut impl Sink) -> Result<(), Error>;
 
-    /// Where outputs wait to be popped when nothing is next.
+    /// The queue for outputs to be popped, for a stage on its own.
     fn queue(&mut self) -> &mut VecDeque<Item>;
 
-    /// Does something with the stage's own queue as what is next.
+    /// Does something with the stage's own queue as the next sink.
     fn queued(&mut self, work: impl FnOnce(&mut Self, &mut VecDeque<Item>) -> Result<(), Error>) -> Result<(), Error> {
         let mut queue = core::mem::take(self.queue());
         let result = work(self, &mut queue);
@@ -82,13 +82,13 @@ pub(super) trait Stage {
         result
     }
 
-    /// Takes an item and queues what it makes of it.
+    /// Takes an item and queues the outputs.
     fn queue_item(&mut self, item: Item) -> Result<(), Error> {
         self.queued(|stage, next| Then { stage, next }.item(item))
     }
 }
 
-/// A stage, and what comes after it.
+/// A stage followed by a sink.
 pub(super) struct Then<'a, S: ?Sized, N> {
     pub(super) stage: &'a mut S,
     pub(super) next: &'a mut N,

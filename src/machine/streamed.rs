@@ -1,4 +1,4 @@
-//! What is streamed: the items that START opens, CONTENT or ARGS extends and END closes (rule S1).
+//! The kinds of streamed items: START opens, CONTENT or ARGS extends and END closes them (rule S1).
 
 use smol_str::SmolStr;
 

@@ -1,4 +1,4 @@
-//! What a run has named: one table for each kind of thing, from its id to its owner and its status.
+//! Tables of the items that a run has named: for each kind, from id to owner and status.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
@@ -6,16 +6,16 @@ use core::hash::{BuildHasher, Hash, Hasher};
 use crate::error::{History, Subject, SubjectKind};
 use crate::id::{BuildIdHasher, Id, IdMap, SubagentRunId};
 
-/// Who owns a thing: an invocation of a subagent, or the parent agent where there is none (O1).
+/// The owner of an item: an invocation of a subagent, or the parent agent for `None` (O1).
 pub(crate) type Owner = Option<SubagentRunId>;
 
-/// Where a thing is between its START and its END. Events are counted from 0.
+/// The status of an item between its START and its END. Events are counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Nobody spoke of it.
+    /// No event has named it.
     #[default]
     Never,
-    /// It was named at this event without being opened, and has an owner since (O7).
+    /// This event named it without opening it, and set its owner (O7).
     Known { at: u64 },
     /// It is open; `order` counts the openings of the run.
     Open { since: u64, order: u64 },
@@ -40,18 +40,18 @@ impl Status {
     }
 }
 
-/// What becomes of an owner that is recorded already.
+/// Whether a new owner replaces a recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It gives way (O7).
+    /// It does (O7).
     Outright,
-    /// It stays: the first writer wins (O3).
+    /// It does not: the first writer wins ([`Rule::O3`](crate::rule::Rule::O3)).
     IfUnclaimed,
 }
 
 /// The statuses of one entry: a single one, or one for each kind that shares the owner.
 pub(crate) trait Statuses: Copy + Default {
-    /// The status of the thing of this kind.
+    /// The status of the item of this kind.
     fn of(self, kind: SubjectKind) -> Status;
 
     fn of_mut(&mut self, kind: SubjectKind) -> &mut Status;
@@ -59,7 +59,7 @@ pub(crate) trait Statuses: Copy + Default {
     /// The kind that shares the owner with this one.
     fn sibling(kind: SubjectKind) -> Option<SubjectKind>;
 
-    /// Notes that a list of messages, or an event without START and END, named the thing.
+    /// Notes that a list of messages, or an event without START and END, named the item.
     fn name(&mut self, at: u64);
 }
 
@@ -115,7 +115,7 @@ impl Statuses for Reasoning {
     }
 }
 
-/// What names a thing of one kind.
+/// What identifies an item of one kind.
 pub(crate) trait Key: Clone + Eq + Hash {
     fn text(&self) -> &str;
 }
@@ -175,13 +175,13 @@ impl<K: Key, L: Statuses> Entry<K, L> {
     }
 }
 
-/// The things of one kind that a run named, in the order in which it named them first.
+/// The items of one kind that a run named, in the order in which it named them first.
 ///
-/// Looking up the thing that was looked up last, as a row of deltas does, compares two pointers;
-/// any other costs one probe.
+/// A look-up of the same item as the last time, as by a row of deltas, compares two pointers; any other
+/// costs one probe.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<K, L = Status> {
-    /// By hash, so that no key is held twice; by the next free number where two hashes are equal.
+    /// By hash, so that no key is held twice; if two hashes are equal, by the next free number.
     places: IdMap<u64, usize>,
     entries: Vec<Entry<K, L>>,
     last: usize,
@@ -194,7 +194,7 @@ impl<K, L> Default for Table<K, L> {
 }
 
 impl<K: Key, L: Statuses> Table<K, L> {
-    /// Room that is kept from one run to the next: enough for most runs, nothing beside a thread.
+    /// The capacity kept from one run to the next: enough for most runs, little beside a thread.
     const KEPT: usize = 64;
 
     /// Forgets everything (R6).
@@ -264,7 +264,7 @@ impl<K: Key, L: Statuses> Table<K, L> {
         }
     }
 
-    /// Adds what is open of this kind, each with its place in the order of the openings.
+    /// Adds the open items of this kind, each with its place in the order of the openings.
     pub(crate) fn list_open(&self, kind: SubjectKind, open: &mut Vec<(u64, Subject, History)>) {
         for entry in &self.entries {
             if let Status::Open { order, .. } = entry.status.of(kind) {

@@ -1,4 +1,4 @@
-//! The compatibility boundary: shapes that the protocol has retired, translated (rules B1 to B3).
+//! The compatibility boundary: translates retired shapes of older producers (rules B1 to B3).
 
 use core::fmt;
 use std::borrow::Cow;
@@ -16,30 +16,30 @@ use crate::raw::{Body, Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::warning::Warning;
 
-/// Translates what older producers still send into what AG-UI 1.0 describes (rules B1 to B3).
+/// Translates retired shapes of older producers into those of AG-UI 1.0 (rules B1 to B3).
 ///
 /// In: any [`RawEvent`]. Out, for each: a [`Warning`] for every translation, in the order below,
 /// then the event, in the form it came in.
-/// 1. B1: a THINKING event becomes the reasoning event in its place, with a generated id.
+/// 1. B1: a THINKING event becomes the corresponding reasoning event, with a generated id.
 /// 2. B2: `null` becomes absence, in these fields and no others: `rawEvent`; `parentMessageId` of
 ///    TOOL_CALL_START and TOOL_CALL_CHUNK; `outcome` of RUN_FINISHED; `result` of RUN_FINISHED and
 ///    SUBAGENT_FINISHED; in the input of RUN_STARTED `forwardedProps`, `parameters` of a tool and
 ///    `payload` of a resume entry; and `metadata` of a media part, there and in
 ///    MESSAGES_SNAPSHOT.
 /// 3. B3: a `binary` part in those messages becomes an image, audio, video or document part by
-///    its MIME type: `data` before `url`, `filename` into `metadata`. Where the same part stands
-///    beside it already, the old one is taken out. One that has only an id stays, for enforcement
-///    to remove.
+///    its MIME type: `data` before `url`, `filename` into `metadata`. If the message has the same
+///    part in the new shape too, the old one is removed. One that has only an id stays; enforcement
+///    removes it.
 ///
-/// Everything else passes through unchanged, also what is malformed: that is for enforcement to
-/// say. Typed events have no old shapes. Halves of surrogate pairs survive a translation (E11).
+/// Everything else passes through unchanged, also malformed events, which enforcement rejects. Typed
+/// events have no old shapes. Halves of surrogate pairs survive a translation (E11).
 ///
 /// # Errors
 /// None.
 ///
 /// # Cost
-/// Text is searched for the few words that an old shape needs, and parsed only if there is one;
-/// text and values that are owned already are moved through.
+/// Text is searched for the few words of old shapes, and parsed only if there is one; owned text and
+/// values are moved, not copied.
 ///
 /// # Examples
 /// ```
@@ -80,7 +80,7 @@ impl Upgrader {
         }
     }
 
-    /// The same, but the ids it needs come from here (rule B1).
+    /// The same, with another generator of ids (rule B1).
     #[must_use]
     pub fn with_ids(mut self, ids: impl IdGenerator + 'static) -> Self {
         self.ids = Box::new(ids);
@@ -95,14 +95,14 @@ impl Upgrader {
         self
     }
 
-    /// The event without retired shapes, and a warning for each that it had; `None` where it has
-    /// none, or is beyond the limits.
+    /// The event without retired shapes, and a warning for each that it had; `None` if it has none, or
+    /// is beyond the limits.
     pub(super) fn upgrade(&mut self, body: &Body<'_>, index: u64) -> Option<(Raw, Vec<Warning>)> {
         match body {
             Body::Text(text) => self.upgrade_text(text, index).map(|(text, warnings)| (Raw::Text(text), warnings)),
             Body::Bytes(bytes) => {
                 let (text, warnings) = self.upgrade_text(core::str::from_utf8(bytes).ok()?, index)?;
-                Some((Raw::Bytes(text.into_bytes()), warnings))
+                Some((Raw::Bytes(text.into()), warnings))
             }
             Body::Value(value) if may_be_retired(value) => {
                 let mut node = Node::from_value(value, self.limits.depth())?;
@@ -153,7 +153,7 @@ impl Upgrader {
     /// Rule B1.
     fn translate_thinking(&mut self, members: &mut Members<'_>, sent_as: &str, notes: &mut Notes) {
         let ids = &mut self.ids;
-        // What it becomes; the id; the event that should have come before, if it did not.
+        // The new type; the id; the event that should have come before, if it did not.
         let (becomes, id, missing) = match sent_as {
             "THINKING_START" => ("REASONING_START", self.span.insert(ids.next_id()).clone(), None),
             "THINKING_END" => match self.span.take() {
@@ -237,22 +237,20 @@ impl<R: RawEvent> Push<R> for Upgrader {
 
 queued_machine!(Upgrader: RawItem);
 
-/// Whether JSON text may have a retired shape in it: each has one of these words. It says no only
-/// where there is none.
+/// Whether JSON text may have a retired shape in it: each has one of these words. `false` is certain.
 #[inline]
 fn needs_translation(text: &str) -> bool {
     text.contains("null") || text.contains("THINKING") || text.contains("binary") || has_escaped_letters(text)
 }
 
-/// Letters in their escaped form, `\u0041`: nobody writes them so, but a word in that form is the
-/// same word.
+/// Whether letters are escaped, as in `\u0041`: nobody does so, but it is legal.
 #[inline]
 pub(super) fn has_escaped_letters(text: &str) -> bool {
     text.contains("\\u00")
         && text.split("\\u00").skip(1).any(|rest| matches!(rest.as_bytes().first(), Some(b'4'..=b'7')))
 }
 
-/// The same for a value, by a look at its members alone.
+/// The same for a value, from its members only.
 fn may_be_retired(value: &serde_json::Value) -> bool {
     let serde_json::Value::Object(members) = value else { return false };
     let deep = match members.get("type").and_then(serde_json::Value::as_str) {
@@ -286,9 +284,10 @@ fn translate_parts(parts: &mut Vec<Node<'_>>, path: &str, notes: &mut Notes) {
     });
 }
 
-/// Rule B3 for these parts; tells of each binary part where it was, and whether it was only removed.
+/// Rule B3 for these parts; calls `note` for each binary part, with its index and whether it was only
+/// removed.
 fn upgrade_parts(parts: &mut Vec<Node<'_>>, mut note: impl FnMut(usize, &Binary<'_>, bool)) {
-    // Looked for in the parts as they were sent, before any becomes another.
+    // Compared before any part is translated.
     let repeated: Vec<bool> = {
         let sent: HashSet<Media<'_>> = parts.iter().flat_map(Media::of).collect();
         parts.iter().map(|part| Binary::of(part).is_some_and(|binary| sent.contains(&binary.media()))).collect()
@@ -306,8 +305,8 @@ fn upgrade_parts(parts: &mut Vec<Node<'_>>, mut note: impl FnMut(usize, &Binary<
     parts.retain(|_| !repeated.next().unwrap_or(false));
 }
 
-/// Rule B3 for the input of a run that is to be sent. `None` where nothing had to change; else the
-/// input, and for each part that lost something its path and what there is to say.
+/// Rule B3 for the input of a run that is to be sent. `None` if nothing had to change; else the input,
+/// and the path and a message for each part that lost something.
 pub(crate) fn upgrade_input(
     input: &serde_json::Value,
     depth: usize,
@@ -329,21 +328,21 @@ pub(crate) fn upgrade_input(
     changed.then(|| node.to_value()).flatten().map(|input| (input, losses))
 }
 
-/// A `binary` part that can be translated, as it is before (rule B3).
+/// A `binary` part that can be translated (rule B3).
 struct Binary<'n> {
     becomes: &'static str,
     source: &'static str,
     value: &'n str,
     mime_type: &'n str,
     filename: Option<&'n str>,
-    /// What has no place in the new part.
+    /// The members that the new part cannot have.
     lost: Vec<&'static str>,
 }
 
 impl<'n> Binary<'n> {
     fn of(part: &'n Node<'_>) -> Option<Self> {
         let Node::Object(members) = part else { return None };
-        // An empty string is no data and no address, as older consumers saw it.
+        // An empty string counts as absent, as older consumers had it.
         let text = |key| string(members, key).map(Str::as_str).filter(|text| !text.is_empty());
         if text("type") != Some("binary") {
             return None;
@@ -368,7 +367,7 @@ impl<'n> Binary<'n> {
         Some(Self { becomes: media_type(mime_type), source, value, mime_type, filename, lost })
     }
 
-    /// What it would become.
+    /// The part that it would become.
     fn media(&self) -> Media<'n> {
         Media {
             part: self.becomes,
@@ -391,8 +390,8 @@ impl<'n> Binary<'n> {
     }
 }
 
-/// A media part, as far as a binary part tells one from another: producers in transition send
-/// both.
+/// The members of a media part that a binary part has too, to compare them: producers in transition
+/// send both.
 #[derive(PartialEq, Eq, Hash)]
 struct Media<'n> {
     part: &'n str,
@@ -403,8 +402,7 @@ struct Media<'n> {
 }
 
 impl<'n> Media<'n> {
-    /// What a binary part that repeats this part may be: with its filename, if it has one, or
-    /// without.
+    /// The forms in which a binary part may repeat this part: with its filename, if any, or without.
     fn of(part: &'n Node<'_>) -> impl Iterator<Item = Self> {
         let media = |with_filename: bool| {
             let Node::Object(members) = part else { return None };
@@ -457,7 +455,7 @@ fn to_media(members: &mut Members<'_>, becomes: &'static str, source: &'static s
     }
 }
 
-/// What was translated: the rule, the path and what there is to say.
+/// The translations: rule, path and message of each.
 struct Notes(Vec<(Rule, String, String)>);
 
 impl Notes {

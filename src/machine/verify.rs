@@ -13,8 +13,8 @@
 //!                               └──────────┘
 //! ```
 //!
-//! Any other event belongs within an active run, where `items` judges it; what is illegal there or
-//! anywhere else leads to *rejected*, for good.
+//! Any other event belongs within an active run, where `items` judges it. An illegal event leads to
+//! *rejected*, for good.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -44,21 +44,21 @@ use crate::warning::Warning;
 /// An event that middleware added, and which has no index, is counted after those before it.
 ///
 /// # Errors
-/// `push` gives [`Error::Violation`] for an event that is illegal where it stands; its rule is one
-/// of R1, R2, R3, R4, R10, S2, S8, O2, O4, O5, O6, or C1 for a chunk that was not expanded. The
-/// error names the event as it was sent, what it is about and what happened to that before, and
-/// for R3 everything that is still open, in the order in which it was opened.
+/// `push` gives [`Error::Violation`] for an event in an illegal place; its rule is one of R1, R2, R3,
+/// R4, R10, S2, S8, O2, O4, O5, O6, or C1 for a chunk that was not expanded. The error names the event
+/// as it was sent, its subject and the history of that, and for R3 every item that is still open, in
+/// the order opened.
 ///
-/// `finish` gives [`Error::Truncated`] (R8) where no terminal event closed the active run, or no
-/// event came at all. After RUN_FINISHED or RUN_ERROR the end is a good one (R8a).
+/// `finish` gives [`Error::Truncated`] (R8) if no terminal event closed the active run, or no event
+/// came at all. After RUN_FINISHED or RUN_ERROR the input may end (R8a).
 ///
 /// The machine is done with its first error: any call after that gives the same one again, unless
 /// [`recover`](Verifier::recover) is called in between.
 ///
 /// # Cost
-/// A CONTENT or ARGS event allocates nothing and costs a comparison of pointers where it continues
-/// the item of the one before, else one probe. What the machine holds is one entry for each id that
-/// the active run named; the next RUN_STARTED forgets them (R6).
+/// A CONTENT or ARGS event allocates nothing and costs a comparison of pointers if it continues the
+/// item of the one before, else one probe. The machine holds one entry for each id that the active run
+/// named; the next RUN_STARTED forgets them (R6).
 ///
 /// # Examples
 /// ```
@@ -88,14 +88,14 @@ pub struct Verifier {
     thread: Option<(ThreadId, u64)>,
     items: Items,
     counter: Counter,
-    /// How many input events there were at least, by their own word and by that of warnings.
+    /// The least number of input events, by the indices of events and warnings.
     seen: u64,
     ready: VecDeque<Item>,
-    /// What there is to say of the event that is judged; empty in between.
+    /// The warnings about the current event; empty in between.
     warnings: Vec<Warning>,
 }
 
-/// Where the stream is between its runs.
+/// The state of the stream.
 #[derive(Debug, Default)]
 enum Phase {
     /// No run began, none failed.
@@ -104,13 +104,13 @@ enum Phase {
     Active(Run),
     /// A run ended well at this event.
     Finished(Run, u64),
-    /// A run failed at this event, or something did before there was one.
+    /// A run failed at this event, or RUN_ERROR came before any run.
     Failed(Option<Run>, u64),
     /// The stream broke a rule.
     Rejected(Box<Rejection>),
 }
 
-/// How the stream broke a rule, and what there is to go back to.
+/// How the stream broke a rule, and the state before.
 #[derive(Debug)]
 struct Rejection {
     error: Error,
@@ -119,13 +119,13 @@ struct Rejection {
     event: Option<(Event, Place)>,
 }
 
-/// What [`Verifier::recover`] made of the event at fault.
+/// How [`Verifier::recover`] treated the event at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Recovery {
     /// It is as if the event had not come.
     Skipped,
-    /// The event took effect all the same, and is the next one to be popped.
+    /// The event took effect nevertheless, and is the next one to be popped.
     Forced,
 }
 
@@ -160,7 +160,7 @@ impl Verifier {
         self
     }
 
-    /// What becomes of ids that break rule R10.
+    /// Whether ids that break rule R10 are warned of or rejected.
     #[must_use]
     pub fn id_checks(&self) -> IdChecks {
         self.id_checks
@@ -175,14 +175,13 @@ impl Verifier {
         }
     }
 
-    /// Where it stands, in few words.
+    /// The state in a few words, for the log.
     pub(super) fn state(&self) -> State<'_> {
         State(self)
     }
 
-    /// What the active run has open, in the order in which it was opened: messages, tool calls,
-    /// reasoning, steps and subagents. Nothing where no run is active, for a failed run abandons
-    /// what it had open (R5).
+    /// The open items of the active run, in the order opened: messages, tool calls, reasoning, steps
+    /// and subagents. None if no run is active, as a failed run abandons its open items (R5).
     ///
     /// Costs a pass over all ids that the run named.
     #[must_use]
@@ -193,15 +192,15 @@ impl Verifier {
         }
     }
 
-    /// Notes that this many input events came, those included that never came here.
+    /// Notes that this many input events came, with those dropped by earlier stages.
     fn saw(&mut self, events: u64) {
         self.seen = self.seen.max(events);
     }
 
-    /// Notes that the stream ended with this error, here or in a stage before.
+    /// Notes that the stream ended with this error, here or in an earlier stage.
     #[cold]
     pub(crate) fn reject(&mut self, error: Error, event: Option<(&Indexed, Place)>) -> Error {
-        // A second error is the first one again.
+        // After a first error, that one is given again.
         if !matches!(self.phase, Phase::Rejected(_)) {
             crate::log::rejected(&error, &self.state());
             let event = match event {
@@ -216,16 +215,16 @@ impl Verifier {
         error
     }
 
-    /// Goes on after an error, for tools that want to see every fault of a recording. A consumer
-    /// must not: what comes after a violation means nothing that the protocol could say.
+    /// Continues after an error, for tools that want to see every fault of a recording. A consumer must
+    /// not: the protocol gives no meaning to events after a violation.
     ///
     /// `None` where nothing can be done: there is no error, or it is that of
     /// [`finish`](super::Machine::finish).
     ///
     /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, with
-    ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, for else everything after it would
-    ///   be judged within the wrong run. What was open is abandoned.
-    /// - [`Skipped`](Recovery::Skipped): any other event. The verifier is where it was before.
+    ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, as otherwise everything after it would
+    ///   be judged within the wrong run. Open items are abandoned.
+    /// - [`Skipped`](Recovery::Skipped): any other event. The verifier is in its state from before.
     ///
     /// ```
     /// use ag_ui_stream::event::{RunFinishedEvent, RunStartedEvent, TextMessageStartEvent};
@@ -297,7 +296,7 @@ impl Verifier {
         }
     }
 
-    /// An event that stands before the first run, or after the end of one (R1, R3, R4).
+    /// The error for an event before the first run, or after the end of one (R1, R3, R4).
     #[cold]
     fn outside_of_a_run(&self, event: &Event, place: Place) -> Error {
         let violation = |rule, expected: &'static str, found: &'static str| place.violation(rule, expected, found);
@@ -323,9 +322,9 @@ impl Verifier {
             (event, _) => self.items.subject(event),
         };
         match (ended, subject) {
-            // The run is what ended; the thing that the event is about is involved.
+            // The subject is the run that ended; that of the event is among the others.
             (Some((run, at)), subject) => {
-                // What the run knew of it went with the run (R6).
+                // Its history was forgotten with the run (R6).
                 violation.others.extend(subject.map(|(subject, _)| (subject, History::None)));
                 violation.about(run.subject(), History::Closed { at, owner: None }).into()
             }
@@ -363,7 +362,7 @@ impl Verifier {
     fn begin(&mut self, event: &RunStartedEvent, place: Place) {
         self.items.reset();
         if !matches!(self.phase, Phase::Waiting | Phase::Failed(None, _)) {
-            // What an earlier run made persists (R6).
+            // Messages of earlier runs persist (R6).
             self.items.expect_others();
         }
         if let Some(input) = &event.input {
@@ -425,7 +424,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// What becomes of an id that breaks [`Rule::R10`].
+    /// Warns of or rejects an id that breaks [`Rule::R10`].
     fn judge_id(&mut self, breach: Breach, place: Place) -> Result<(), Error> {
         let Breach { subject, history, expected, found, path } = breach;
         match self.id_checks {
@@ -445,7 +444,7 @@ fn nested(run: &Run, started: &RunStartedEvent, place: Place) -> Error {
     place.violation(Rule::R2, "the end of the active run", found).about(run.subject(), run.opened()).into()
 }
 
-/// A breach of rule R10, before it is known what becomes of it.
+/// A breach of rule R10, to be warned of or rejected.
 struct Breach {
     subject: Subject,
     history: History,
@@ -454,7 +453,7 @@ struct Breach {
     path: String,
 }
 
-/// R11: a warning for a version that is newer than ours or no version at all.
+/// R11: a warning for a version that is newer than ours or invalid.
 fn judge_version(declared: &str, place: Place) -> Option<Warning> {
     let message = match version::compare(declared, PROTOCOL_VERSION) {
         Some(Ordering::Less | Ordering::Equal) => return None,
@@ -470,7 +469,7 @@ fn quoted(text: &str) -> String {
     format!("{:?}", excerpt(text, 80))
 }
 
-/// Where a verifier stands.
+/// The state of a verifier, for the log.
 pub(super) struct State<'a>(&'a Verifier);
 
 impl fmt::Display for State<'_> {

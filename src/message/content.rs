@@ -1,4 +1,4 @@
-//! Content that is text or a list of parts.
+//! The content of user and tool messages: text, or a list of parts with media.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Content {
         }
     }
 
-    /// Appends to the text, or to the last part where that is text, or as a new part (rule A4).
+    /// Appends to the text, to a last part of text, or as a new text part (rule A4).
     pub(crate) fn push_str(&mut self, delta: &str) {
         match self {
             Content::Text(text) => text.push_str(delta),
@@ -124,11 +124,11 @@ object! {
 }
 
 object! {
-    /// A picture.
+    /// An image.
     pub struct ImagePart {
         tag "type" "image";
         required {
-            /// Where it is.
+            /// Where its data is.
             source: PartSource = "source",
         }
         ident {
@@ -143,11 +143,11 @@ object! {
 }
 
 object! {
-    /// Sound.
+    /// Audio.
     pub struct AudioPart {
         tag "type" "audio";
         required {
-            /// Where it is.
+            /// Where its data is.
             source: PartSource = "source",
         }
         ident {
@@ -162,11 +162,11 @@ object! {
 }
 
 object! {
-    /// A film.
+    /// A video.
     pub struct VideoPart {
         tag "type" "video";
         required {
-            /// Where it is.
+            /// Where its data is.
             source: PartSource = "source",
         }
         ident {
@@ -185,7 +185,7 @@ object! {
     pub struct DocumentPart {
         tag "type" "document";
         required {
-            /// Where it is.
+            /// Where its data is.
             source: PartSource = "source",
         }
         ident {
@@ -204,11 +204,11 @@ union! {
     pub enum ContentPart by "type" {
         /// Text.
         Text "text" TextPart,
-        /// A picture.
+        /// An image.
         Image "image" ImagePart,
-        /// Sound.
+        /// Audio.
         Audio "audio" AudioPart,
-        /// A film.
+        /// A video.
         Video "video" VideoPart,
         /// Any other document.
         Document "document" DocumentPart,
@@ -216,20 +216,20 @@ union! {
 }
 
 object! {
-    /// The data itself.
+    /// The data, in the message.
     pub struct DataSource {
         tag "type" "data";
         required {
             /// The data in base64.
             value: String = "value",
-            /// What it is.
+            /// Its media type.
             mime_type: String = "mimeType",
         }
     }
 }
 
 object! {
-    /// An address.
+    /// The address of the data.
     pub struct UrlSource {
         tag "type" "url";
         required {
@@ -237,7 +237,7 @@ object! {
             value: String = "value",
         }
         optional {
-            /// What is there.
+            /// The media type of the data there.
             mime_type: String = "mimeType",
         }
     }
@@ -254,14 +254,14 @@ object! {
         optional {
             /// Who holds it.
             provider: String = "provider",
-            /// What it is.
+            /// Its media type.
             mime_type: String = "mimeType",
         }
     }
 }
 
 union! {
-    /// Where a media part is.
+    /// Where the data of a media part is.
     pub enum PartSource by "type" {
         /// In the message.
         Data "data" DataSource,

@@ -1,5 +1,4 @@
-//! The 7 messages of AG-UI 1.0, as types. They are what a snapshot holds and what
-//! `MESSAGES_SNAPSHOT` carries.
+//! The 7 messages of AG-UI 1.0, as types: those of a snapshot and of `MESSAGES_SNAPSHOT`.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ pub use content::{
 };
 
 closed_set! {
-    /// Which of the 7 messages one is.
+    /// The role of a message: which of the 7 it is.
     pub enum Role {
         /// Of the application's developer.
         Developer = "developer",
@@ -217,8 +216,8 @@ object! {
         required {
             /// The tool.
             name: Arc<str> = "name",
-            /// The arguments: text, JSON as a rule once the call is closed (rule A9). For what there
-            /// is of it before, see [`FunctionCall::partial_arguments`].
+            /// The arguments: text, usually JSON once the call is closed (rule A9). To show them before,
+            /// use [`FunctionCall::partial_arguments`].
             arguments: Text = "arguments",
         }
     }
@@ -247,16 +246,16 @@ union! {
 }
 
 impl FunctionCall {
-    /// The arguments as far as they have come, as a value to show while they stream.
+    /// The arguments received so far, as a value to show while they stream.
     ///
-    /// What is open is closed where the text ends. A string keeps what there is of it; a key
-    /// without a value, and a number, literal or escape that may not be whole, are left out. So a
-    /// member that appears stays as it is, except that the last strings and containers grow. Once
-    /// the text is whole, this is its value.
+    /// Strings and containers that are still open are closed at the end of the text. A key without a
+    /// value is left out, and so is a number, literal or escape that may be incomplete. So a member
+    /// that appears stays, and only the last strings and containers grow. When the text is complete,
+    /// this is its value.
     ///
-    /// `None` where nothing is known yet, where the text is no JSON, and where it is nested deeper
-    /// than [`Limits::CEILING_DEPTH`](crate::Limits::CEILING_DEPTH). Nobody may act on arguments
-    /// before their call is closed, whatever they look like (rule A9).
+    /// `None` where nothing is known yet, where the text is not JSON, and where it is nested deeper
+    /// than [`Limits::CEILING_DEPTH`](crate::Limits::CEILING_DEPTH). Do not act on arguments before
+    /// their call is closed, even if they look complete (rule A9).
     ///
     /// # Cost
     /// One pass over the arguments. To show long ones after each delta, give the deltas to a
@@ -306,17 +305,17 @@ macro_rules! for_each_message {
 }
 
 impl Message {
-    /// Reads one message from JSON text, such as one that was stored: as it would be read within a
-    /// `MESSAGES_SNAPSHOT`, what is unknown removed with a warning (E2 to E4).
+    /// Reads one message from JSON text, such as a stored one, by the rules for a message within a
+    /// `MESSAGES_SNAPSHOT`: unknown parts are removed with a warning (E2 to E4).
     ///
-    /// Gives the message and what was removed from it; `None` for a message of an unknown role.
+    /// Gives the message and the warnings; `None` for a message of an unknown role.
     ///
     /// # Errors
-    /// [`Error::Malformed`] (E5, and E9 for what is no JSON); [`Error::LimitExceeded`] for one that is
-    /// nested too deep.
+    /// [`Error::Malformed`] (E5, and E9 for invalid JSON); [`Error::LimitExceeded`] for a message that
+    /// is nested too deep.
     ///
     /// # Examples
-    /// A conversation that was stored, given back to a pipeline:
+    /// A stored conversation, given to a pipeline:
     /// ```
     /// use ag_ui_stream::Options;
     /// use ag_ui_stream::message::{Message, UserMessage};
@@ -352,7 +351,7 @@ impl Message {
         for_each_message!(self, message => &message.id)
     }
 
-    /// Which of the 7 messages it is.
+    /// The message's role.
     #[must_use]
     pub fn role(&self) -> Role {
         match self {
@@ -370,6 +369,11 @@ impl Message {
     #[must_use]
     pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
         for_each_message!(self, message => message.subagent_run_id.as_ref())
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) fn id_mut(&mut self) -> &mut MessageId {
+        for_each_message!(self, message => &mut message.id)
     }
 
     pub(crate) fn subagent_run_id_mut(&mut self) -> &mut Option<SubagentRunId> {
@@ -394,10 +398,10 @@ impl Message {
         }
     }
 
-    /// The text of the message without its other parts: all of it where it is text, the text
-    /// parts one after the other where it is a list of parts; `None` where it has no text at all.
+    /// The text of the message: its content, or its text parts one after the other where the content
+    /// is a list of parts; `None` where it has no text.
     ///
-    /// Costs nothing where the message is one text.
+    /// O(1), unless the content is a list of parts.
     #[must_use]
     pub fn text(&self) -> Option<Text> {
         match self {
@@ -420,7 +424,7 @@ impl Message {
         calls.into_iter().flatten().map(AsRef::as_ref)
     }
 
-    /// Where an encrypted value is stored; an activity has no place for one (rule A7).
+    /// The field for an encrypted value; an activity has none (rule A7).
     pub(crate) fn encrypted_value_mut(&mut self) -> Option<&mut Option<Arc<str>>> {
         match self {
             Message::Developer(message) => Some(&mut message.encrypted_value),
@@ -433,7 +437,7 @@ impl Message {
         }
     }
 
-    /// How much of it counts as a document, which patches may make larger than what was sent.
+    /// The bytes of it that count as documents, which patches can make larger than what was sent.
     pub(crate) fn document_bytes(&self) -> usize {
         match self {
             Message::Activity(message) => message.content.bytes(),

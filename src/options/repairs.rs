@@ -1,4 +1,4 @@
-//! The repairs by name, and sets of them.
+//! `Repair` and `Repairs`: the repairs by name, and sets of them.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,7 +7,7 @@ use crate::rule::Rule;
 
 macro_rules! repairs {
     ($($(#[$doc:meta])* $id:ident $name:literal $rule:ident;)*) => {
-        /// A repair of a fault that real producers have, by its name and its rule.
+        /// A repair of a common fault of real producers, with its name and its rule.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Repair {
@@ -18,7 +18,7 @@ macro_rules! repairs {
             /// Every repair, in the order of the rules.
             pub const ALL: &'static [Repair] = &[$(Repair::$id),*];
 
-            /// The name that it is switched on by: `"reopen"`.
+            /// Its name, such as `"reopen"`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Repair::$id => $name,)* }
@@ -50,8 +50,8 @@ repairs! {
     OpenUnopened "open-unopened" X3;
     /// Frames of server-sent events that are no events, against rule T1a.
     ///
-    /// They are skipped: `[DONE]`, `null`, empty data, and what has a name of its own (`event: ping`)
-    /// and is no event. A name that speaks of an error is not enough.
+    /// They are skipped: `[DONE]`, `null`, empty data, and frames with a name of their own (`event: ping`)
+    /// that are not events. Frames whose name speaks of an error are not skipped.
     IgnoreFrames "ignore-frames" X4;
     /// Items and steps that are open at RUN_FINISHED, against rule R3.
     ///

@@ -1,12 +1,13 @@
-//! From the bytes of a recording to events.
+//! `RecordingDecoder`: finds the events in a recording of any form.
 
 use core::time::Duration;
 
+use bytes::Bytes;
 use serde::de::IgnoredAny;
 
 use super::format::{FAILED, HEADER, LINE_ENDS, Recorded, RecordedError, TRUNCATED};
 use super::writer::read_moment;
-use crate::codec::{ArrayFraming, Feed, Framing, JsonLinesFraming, SseFraming};
+use crate::codec::{ArrayFraming, Feed, Framing, JsonLinesFraming, Piece, SseFraming};
 use crate::error::{Error, Malformed, Truncated, TruncatedBy};
 use crate::excerpt::excerpt;
 use crate::limits::Limits;
@@ -18,8 +19,8 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Finds the events in a recording of any form, and says on which line each begins and when it came.
 ///
-/// In: bytes, cut anywhere. Out, in order: [`Recorded`], one for each event. The form is told by the
-/// first line that is not blank:
+/// In: bytes, cut anywhere. Out, in order: [`Recorded`], one for each event. The first line that is not
+/// blank decides the form:
 ///
 /// | it begins with | form |
 /// |---|---|
@@ -29,24 +30,23 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// | `data`, `event`, `id`, `retry` or `:` | server-sent events, and the comments of a recording |
 /// | `HTTP/` | the head of a response, as `curl -i` writes it: it is skipped |
 ///
-/// A leading byte order mark is ignored. What an event says is not looked into: what is no event is
-/// for enforcement to reject (rule E9).
+/// A leading byte order mark is ignored. The content of an event is not judged: enforcement rejects
+/// invalid ones (rule E9).
 ///
 /// # Ending
-/// The last event may lack its line end where it is whole. Anything less is [`Error::Truncated`].
+/// The last event may lack its line end if it is complete. Anything less is [`Error::Truncated`].
 ///
 /// # Errors
-/// - [`Error::Malformed`] (E9) where the bytes are none of these forms, or not the array that they
-///   began as.
+/// - [`Error::Malformed`] (E9) for bytes in none of these forms, and for an invalid array.
 /// - [`Error::LimitExceeded`] for an event longer than [`Limits::max_event_bytes`], before the memory
 ///   is taken.
 ///
-/// What came before it is popped before [`fault`](RecordingDecoder::fault) tells of it. An error that was
-/// recorded is the last output.
+/// All events before an error are popped before [`fault`](RecordingDecoder::fault) gives it. A recorded
+/// error is the last output.
 ///
 /// # Cost
 /// Each byte is looked at twice, once for its line and once by the decoder of the form, whatever the
-/// pieces. A piece is copied when it is pushed, and read as its events are popped.
+/// pieces. A piece is read as its events are popped, which share its memory where it holds them whole.
 ///
 /// # Examples
 /// ```
@@ -79,16 +79,16 @@ impl RecordingDecoder {
         self
     }
 
-    /// The same for server-sent events that are read as
-    /// [`SseDecoder::with_repairs`](crate::codec::SseDecoder::with_repairs) says: a frame that it skips is a warning, in its place. To be called
-    /// before the first byte.
+    /// The same, with the repairs of [`SseDecoder::with_repairs`](crate::codec::SseDecoder::with_repairs)
+    /// for server-sent events: a skipped frame gives a warning in its place. Call it before the first
+    /// push.
     #[must_use]
     pub fn with_repairs(mut self, repairs: impl Into<Repairs>) -> Self {
         self.feed.framing.repairs = repairs.into();
         self
     }
 
-    /// The line that it has come to, counted from 1: where the error is, if there is one.
+    /// The current line, counted from 1: that of the error, if there is one.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.feed.framing.line
@@ -99,25 +99,25 @@ impl RecordingDecoder {
     /// # Errors
     /// [`Error::Malformed`] and [`Error::LimitExceeded`]: the fault that [`pop`](Self::pop) came upon in the
     /// piece before. The decoder is then done, and what follows is ignored.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.feed.push(bytes)
+    pub fn push(&mut self, piece: impl Piece) -> Result<(), Error> {
+        self.feed.push(piece)
     }
 
-    /// The next event. `None` where the piece is used up, or where there is a [`fault`](Self::fault).
+    /// The next event. `None` if the piece is used up, or if there is a [`fault`](Self::fault).
     pub fn pop(&mut self) -> Option<Recorded> {
         self.feed.pop()
     }
 
-    /// The fault that `pop` came upon, if it has. Who does not ask is told by the next `push` or `finish`.
+    /// The fault that `pop` found, if any. If it is not asked for, the next `push` or `finish` gives it.
     pub fn fault(&mut self) -> Option<Error> {
         self.feed.fault()
     }
 
-    /// Says that the recording has ended.
+    /// Ends the recording.
     ///
     /// # Errors
-    /// Those of `push`; [`Error::Truncated`] where the recording ended within an event;
-    /// [`Error::Malformed`] where what came is too short to be one.
+    /// Those of `push`; [`Error::Truncated`] if the recording ended within an event;
+    /// [`Error::Malformed`] if it is too short to have a form.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.feed.finish()
     }
@@ -129,17 +129,16 @@ struct RecordingFraming {
     limits: Limits,
     repairs: Repairs,
     form: Form,
-    /// The line that tells the form, to be read again in that form, and how much of it was.
-    head: Vec<u8>,
-    read: usize,
+    /// What is still to be read of the line that told the form.
+    head: Bytes,
     /// The line that the next byte is on, from 1.
     line: u64,
-    /// At the start of the bytes, where a byte order mark may stand.
+    /// At the start of the bytes, where a byte order mark may come.
     is_start: bool,
     /// Where the server-sent event in progress began.
     began: Option<u64>,
     after_cr: bool,
-    /// After an end that was recorded as a failure.
+    /// After the comment of a source that failed or was cut off.
     is_over: bool,
 }
 
@@ -160,8 +159,7 @@ impl Default for RecordingFraming {
             limits: Limits::default(),
             repairs: Repairs::NONE,
             form: Form::Unknown(Vec::new()),
-            head: Vec::new(),
-            read: 0,
+            head: Bytes::new(),
             line: 1,
             is_start: true,
             began: None,
@@ -174,7 +172,7 @@ impl Default for RecordingFraming {
 impl Framing for RecordingFraming {
     type Item = Recorded;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<Recorded>, Error> {
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<Recorded>, Error> {
         loop {
             if let Some(item) = self.read_head()? {
                 return Ok(Some(item));
@@ -210,31 +208,27 @@ impl Framing for RecordingFraming {
 }
 
 impl RecordingFraming {
-    /// The next event of the line that told the form.
+    /// The next event of the line that decided the form.
     fn read_head(&mut self) -> Result<Option<Recorded>, Error> {
         if self.head.is_empty() {
             return Ok(None);
         }
-        let head = core::mem::take(&mut self.head);
-        let mut rest = head.get(self.read..).unwrap_or_default();
-        let item = self.read(&mut rest);
-        self.read = head.len() - rest.len();
-        if rest.is_empty() {
-            self.read = 0;
-        } else {
+        let mut head = core::mem::take(&mut self.head);
+        let item = self.read(&mut head);
+        if !head.is_empty() {
             self.head = head;
         }
         item
     }
 
-    fn read(&mut self, rest: &mut &[u8]) -> Result<Option<Recorded>, Error> {
+    fn read(&mut self, rest: &mut Bytes) -> Result<Option<Recorded>, Error> {
         while !rest.is_empty() {
             if self.is_over {
-                *rest = &[];
+                rest.clear();
                 break;
             }
             if let Form::Values(values) = &mut self.form {
-                let bytes = *rest;
+                let bytes = rest.clone();
                 let item = values.next(rest);
                 let read = bytes.get(..bytes.len() - rest.len()).unwrap_or_default();
                 self.line += lines_in(read);
@@ -244,21 +238,21 @@ impl RecordingFraming {
                 Form::Lines(_) | Form::Values(_) => memchr::memchr(b'\n', rest),
                 Form::Unknown(_) | Form::Head(_) | Form::Capture(_) => memchr::memchr2(b'\n', b'\r', rest),
             };
-            let (piece, tail) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
-            *rest = tail;
+            let piece = rest.split_to(end.map_or(rest.len(), |end| end + 1));
             let ends = end.is_some();
             if let Form::Unknown(line) = &mut self.form {
-                line.extend_from_slice(piece);
+                line.extend_from_slice(&piece);
                 self.tell_form(ends)?;
                 if !self.head.is_empty() {
                     break;
                 }
             }
-            let item = self.take(piece, ends)?;
             // CR LF is one line end.
-            let second_half = core::mem::take(&mut self.after_cr) && piece == b"\n";
-            self.line += u64::from(ends && !second_half);
-            self.after_cr = ends && piece.last() == Some(&b'\r');
+            let is_second_half = self.after_cr && *piece == *b"\n";
+            let ends_with_cr = piece.last() == Some(&b'\r');
+            let item = self.take(piece, ends)?;
+            self.line += u64::from(ends && !is_second_half);
+            self.after_cr = ends && ends_with_cr;
             if item.is_some() {
                 return Ok(item);
             }
@@ -267,13 +261,13 @@ impl RecordingFraming {
     }
 
     /// Takes a line, or a piece of one, which ends one event at most.
-    fn take(&mut self, piece: &[u8], ends: bool) -> Result<Option<Recorded>, Error> {
+    fn take(&mut self, mut piece: Bytes, ends: bool) -> Result<Option<Recorded>, Error> {
         match &mut self.form {
             Form::Unknown(_) | Form::Values(_) => Ok(None),
             // The LF of a CR LF is no line of its own.
-            Form::Head(_) if self.after_cr && piece == b"\n" => Ok(None),
+            Form::Head(_) if self.after_cr && *piece == *b"\n" => Ok(None),
             Form::Head(blank) => {
-                *blank &= matches!(piece, b"\r" | b"\n");
+                *blank &= matches!(&piece[..], b"\r" | b"\n");
                 if ends && core::mem::replace(blank, true) {
                     self.form = Form::Unknown(Vec::new());
                     self.is_start = true;
@@ -294,7 +288,7 @@ impl RecordingFraming {
                 Ok(item)
             }
             Form::Lines(lines) => {
-                let item = lines.next(&mut &*piece)?;
+                let item = lines.next(&mut piece)?;
                 Ok(item.map(|item| self.recorded(item, None)))
             }
         }
@@ -303,14 +297,14 @@ impl RecordingFraming {
     /// An event that ends on this line.
     fn recorded(&mut self, item: RawItem, at: Option<Duration>) -> Recorded {
         let line = match (&self.form, &item) {
-            // What it has of line ends is its own.
+            // It may hold line ends of its own.
             (Form::Values(_), RawItem::Event { raw: Raw::Bytes(text), .. }) => self.line.saturating_sub(lines_in(text)),
             _ => self.began.take().unwrap_or(self.line),
         };
         Recorded { at, line, item: Ok(item) }
     }
 
-    /// Tells the form where enough of the first line is there.
+    /// Decides the form if enough of the first line is there.
     fn tell_form(&mut self, ends: bool) -> Result<(), Error> {
         let Form::Unknown(head) = &mut self.form else { return Ok(()) };
         let after_bom = head.strip_prefix(BOM).filter(|_| self.is_start).unwrap_or(head);
@@ -341,8 +335,8 @@ impl RecordingFraming {
                 return Err(Malformed::new(Rule::E9, 0, expected, found).into());
             }
         };
-        self.read = head.len() - after_bom.len();
-        self.head = core::mem::take(head);
+        let bom = head.len() - after_bom.len();
+        self.head = Bytes::from(core::mem::take(head)).split_off(bom);
         self.form = form;
         Ok(())
     }
@@ -352,9 +346,9 @@ fn lines_in(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-impl<B: AsRef<[u8]>> Push<B> for RecordingDecoder {
+impl<B: Piece> Push<B> for RecordingDecoder {
     fn push(&mut self, input: B) -> Result<(), Error> {
-        Self::push(self, input.as_ref())
+        Self::push(self, input)
     }
 }
 
@@ -394,19 +388,18 @@ struct Capture {
     events: SseFraming,
     /// The most that is kept of a comment.
     max: usize,
-    /// The header was there.
+    /// Whether the header came.
     is_recording: bool,
     at_line_start: bool,
     in_comment: bool,
     comment: Vec<u8>,
-    /// When the recording began, since the first of those that stand one after the other, and the
-    /// latest time that was told.
+    /// When this recording began, since the first of several in a row, and the latest time in it.
     began: Duration,
     latest: Duration,
-    /// What the comments say of the next event.
+    /// What the comments say about the next event.
     at: Option<Duration>,
     line_ends: Vec<u8>,
-    /// The end that a comment has told of, where the source did not end in good order.
+    /// The end that a comment told of, if the source failed or was cut off.
     end: Option<(Duration, Error<RecordedError>)>,
 }
 
@@ -429,13 +422,13 @@ impl Capture {
     }
 
     /// Takes a line, or a piece of one; gives the event that it ends, and its time.
-    fn take(&mut self, mut piece: &[u8], ends: bool) -> Result<Option<(RawItem, Option<Duration>)>, Error> {
+    fn take(&mut self, mut piece: Bytes, ends: bool) -> Result<Option<(RawItem, Option<Duration>)>, Error> {
         if core::mem::replace(&mut self.at_line_start, ends) {
             self.in_comment = piece.first() == Some(&b':');
         }
         if self.in_comment {
             let room = self.max.saturating_sub(self.comment.len());
-            self.comment.extend_from_slice(piece.get(..room).unwrap_or(piece));
+            self.comment.extend_from_slice(piece.get(..room).unwrap_or(&piece));
         }
         let item = self.events.next(&mut piece)?;
         if self.in_comment && ends {
@@ -446,16 +439,18 @@ impl Capture {
         Ok(item.map(|item| self.event(item)))
     }
 
-    /// The event that is whole, its line ends and its time as the comments before it say.
+    /// The complete event, with its line ends and time from the comments before it.
     fn event(&mut self, mut item: RawItem) -> (RawItem, Option<Duration>) {
         if let RawItem::Event { raw: Raw::Bytes(data), .. } = &mut item {
-            restore(data, &self.line_ends);
+            if let Some(restored) = restore(data, &self.line_ends) {
+                *data = restored.into();
+            }
         }
         self.line_ends.clear();
         (item, self.at.take())
     }
 
-    /// Reads a comment; gives the end that it tells of, unless that end is in good order.
+    /// Reads a comment; gives the end that it tells of if the source failed or was cut off.
     fn read_comment(&mut self, comment: &[u8]) -> Option<(Duration, Error<RecordedError>)> {
         let text = core::str::from_utf8(comment).ok()?.strip_prefix(": ")?;
         if text == HEADER {
@@ -491,15 +486,17 @@ impl Capture {
 
 /// Puts the line ends back that the capture has written as LF; where they do not fit the data, they
 /// are not of it.
-fn restore(data: &mut [u8], line_ends: &[u8]) {
+fn restore(data: &[u8], line_ends: &[u8]) -> Option<Vec<u8>> {
     if line_ends.is_empty() || memchr::memchr_iter(b'\n', data).count() != line_ends.len() {
-        return;
+        return None;
     }
+    let mut data = data.to_vec();
     for (byte, line_end) in data.iter_mut().filter(|byte| **byte == b'\n').zip(line_ends) {
         if *line_end == b'r' {
             *byte = b'\r';
         }
     }
+    Some(data)
 }
 
 #[cfg(test)]
@@ -512,7 +509,7 @@ mod tests {
 
     type Read = (Vec<Recorded>, Option<Error>);
 
-    /// What is ready; the lines are tested on their own.
+    /// The outputs that are ready, without their lines.
     fn without_lines(decoder: &mut RecordingDecoder) -> Vec<Recorded> {
         std::iter::from_fn(|| decoder.pop()).map(|recorded| Recorded { line: 0, ..recorded }).collect()
     }
@@ -533,7 +530,11 @@ mod tests {
     }
 
     fn event(at: impl Into<Option<Duration>>, text: impl AsRef<[u8]>, index: u64) -> Recorded {
-        Recorded { at: at.into(), line: 0, item: Ok(RawItem::Event { raw: Raw::Bytes(text.as_ref().into()), index }) }
+        Recorded {
+            at: at.into(),
+            line: 0,
+            item: Ok(RawItem::Event { raw: Raw::Bytes(Bytes::copy_from_slice(text.as_ref())), index }),
+        }
     }
 
     const MS: Duration = Duration::from_millis(1);
@@ -568,7 +569,7 @@ mod tests {
         let recording = format!(": ag-ui-recording 1\n\n{body}");
         let failed = Error::Source(RecordedError { message: "x".to_owned() });
         let wanted = vec![event(5 * MS, "{\r}", 0), Recorded { at: Some(9 * MS), line: 0, item: Err(failed) }];
-        // What comes after the failure is not for anybody, in whatever piece.
+        // Nothing after the failure is given, in whatever piece it comes.
         for size in [1, 5, recording.len()] {
             assert_eq!(read(recording.as_bytes().chunks(size)), (wanted.clone(), None));
         }
@@ -601,12 +602,12 @@ mod tests {
     #[test]
     fn a_comment_takes_no_more_memory_than_an_event() {
         let mut capture = Capture::new(Limits { max_event_bytes: 10, ..Limits::default() }, Repairs::NONE);
-        capture.take(b": ", false).unwrap();
+        capture.take(Bytes::from_static(b": "), false).unwrap();
         for _ in 0..100 {
-            capture.take(b"and on and on", false).unwrap();
+            capture.take(Bytes::from_static(b"and on and on"), false).unwrap();
         }
         assert_eq!(capture.comment.len(), 74);
-        capture.take(b"\n", true).unwrap();
+        capture.take(Bytes::from_static(b"\n"), true).unwrap();
         assert_eq!(capture.comment.capacity(), 0);
     }
 

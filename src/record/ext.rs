@@ -1,4 +1,4 @@
-//! Recording and replaying as methods: of streams, of agents, of bytes.
+//! `record` and `replay` as methods of streams, agents and bytes.
 
 use futures::stream::{Stream, StreamExt};
 use tokio::io::AsyncWrite;
@@ -6,42 +6,42 @@ use tokio::time::Instant;
 
 use super::{Record, RecordAgent, Recordable, Recording, Replayed, Timing};
 use crate::agent::{Agent, Replay};
+use crate::codec::Piece;
 use crate::error::BoxError;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::run_input::RunAgentInput;
 
-/// Recording, as a method of every stream of raw events or items, and replaying, as a method of every
-/// stream of bytes.
+/// `record`, a method of every stream of raw events or items, and `replay`, a method of every stream of
+/// bytes.
 pub trait RecordStreamExt: Stream {
-    /// The same stream, written to a file or any other writer as it goes by.
+    /// The same stream, also written to a file or any other writer.
     ///
     /// In: raw events, or items ([`Recordable`]). Out: the same, unchanged. Written, in the format
-    /// that [`record`](crate::record) describes: each event as the text that it came as, with the
-    /// time since this call; warnings, as comments; how the source ended.
+    /// of [`record`](crate::record): each event as its own text, with the time since this call;
+    /// warnings, as comments; how the source ended.
     ///
-    /// Before the other stages it records what came, and the replay is judged anew; after
-    /// [`items`](crate::EventStreamExt::items) it records what the application saw.
+    /// Placed before the other stages, it records what came, and a replay is judged again; placed after
+    /// [`items`](crate::EventStreamExt::items), it records what the application saw.
     ///
-    /// 1. An item comes, and is written; the writer may keep the stream waiting.
-    /// 2. The item is given. So what was given is with the writer.
-    /// 3. While the source keeps the stream waiting, the writer is flushed.
+    /// 1. An item comes and is written; the stream may have to wait for the writer.
+    /// 2. The item is given. So the writer has every item that was given.
+    /// 3. While the stream waits for the source, the writer is flushed.
     /// 4. At the end of the source, and before its error is given, the writer is closed.
     ///
-    /// One write is made for an event, so a writer needs no buffer around it. Who drops the stream
-    /// before its end leaves to the writer what becomes of the bytes that it has taken:
-    /// [`Record::finish`] sees to them.
+    /// Each event is one write, so the writer needs no buffer around it. If you drop the stream early,
+    /// call [`Record::finish`]; otherwise bytes that the writer buffers may be lost.
     ///
     /// # Ending
     /// With the source; an error of the source is the last item.
     ///
     /// # Errors
-    /// The source's only. An error of the writer ends the recording and not the run: it is logged
-    /// through `tracing`, and [`Record::error`] and [`Record::finish`] tell of it.
+    /// Only the source's. An error of the writer ends the recording and not the run: it is logged
+    /// through `tracing`, and [`Record::error`] and [`Record::finish`] give it.
     ///
     /// # Cost
-    /// One copy of each event; a JSON text is not looked into but for its line ends.
+    /// One copy of each event; a JSON text is searched for line ends only.
     ///
     /// # Cancel safety
     /// A dropped `next()` loses nothing, and nothing is written twice.
@@ -74,26 +74,26 @@ pub trait RecordStreamExt: Stream {
         Record::new(self, writer, Instant::now())
     }
 
-    /// A recording in, its raw events out, each in its time.
+    /// A recording in, its raw events out, each at its time.
     ///
     /// In: a [recording](crate::record), a capture of server-sent events, JSON Lines or a JSON array
     /// of events, told apart by the first byte; a leading byte order mark is ignored. Out, in order:
     /// each event as [`Raw::Bytes`](crate::Raw::Bytes), exactly the text that was recorded.
     ///
     /// # Ending
-    /// With the source, and with an error that the recorded run ended with. A recording that broke
-    /// off between two events ends as its run did not: verification finds it truncated (rule R8).
+    /// With the source, or with the error that the recorded run ended with. If the recording broke off
+    /// between two events, verification finds the replay truncated (rule R8).
     ///
     /// # Errors
-    /// [`Error::Source`] with the source's own error, or with the one that was recorded
-    /// ([`RecordedError`](crate::record::RecordedError)); [`Error::Truncated`] where the recording,
-    /// or what it recorded, ends within an event (rule T1a); [`Error::LimitExceeded`];
+    /// [`Error::Source`] with the source's own error, or with the recorded one
+    /// ([`RecordedError`](crate::record::RecordedError)); [`Error::Truncated`] if the recording, or the
+    /// recorded stream, ends within an event (rule T1a); [`Error::LimitExceeded`];
     /// [`Error::Malformed`] (rule E9) for an invalid array.
     ///
     /// # Cost
-    /// Each byte is looked at once and copied twice. One event is held, and the piece that it came in, which
-    /// is read as far as events are asked for.
-    /// Where `timestamp`s tell the time, one more pass over each event.
+    /// Each byte is read once and copied twice. One event and one piece of bytes are held; the piece is
+    /// read as far as events are asked for. If the times are those of `timestamp`s, one more pass over
+    /// each event.
     ///
     /// # Cancel safety
     /// A dropped `next()` loses nothing, and the time goes on.
@@ -118,7 +118,7 @@ pub trait RecordStreamExt: Stream {
     fn replay<B, E>(self, timing: Timing) -> Replayed<Self>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
         E: Into<BoxError>,
     {
         self.replay_with(timing, Limits::default())
@@ -128,7 +128,7 @@ pub trait RecordStreamExt: Stream {
     fn replay_with<B, E>(self, timing: Timing, limits: Limits) -> Replayed<Self>
     where
         Self: Stream<Item = Result<B, E>> + Sized,
-        B: AsRef<[u8]>,
+        B: Piece,
         E: Into<BoxError>,
     {
         Replayed::new(self, timing, limits)
@@ -137,19 +137,18 @@ pub trait RecordStreamExt: Stream {
 
 impl<S: Stream + ?Sized> RecordStreamExt for S {}
 
-/// Recording, as a method of every agent.
+/// `record` as a method of every agent.
 pub trait RecordAgentExt: Agent {
-    /// The same agent, each of its runs recorded: [`RecordAgent`].
+    /// The same agent, with each run recorded: [`RecordAgent`].
     ///
     /// `open` gives the writer of a run, from its input. Times are counted from before the agent is
     /// run, so that a replay waits for the first event as long as the application did.
     ///
     /// # Errors
-    /// Where `open` fails the run does not start. Where a writer fails later the run goes on, and
-    /// the failure is the last item of its stream, after all events
-    /// ([`RecordingFailed`](super::RecordingFailed)): it does not take back the outcome of
-    /// the run (rule R8a). Where the run fails as well, that error is the last, and the writer's is
-    /// only logged.
+    /// If `open` fails, the run does not start. If a writer fails later, the run goes on, and the
+    /// failure ([`RecordingFailed`](super::RecordingFailed)) is the last item of its stream, after all
+    /// events: it does not take back the outcome of the run (rule R8a). If the run fails too, its error
+    /// is the last item, and that of the writer is only logged.
     ///
     /// # Examples
     /// ```
@@ -186,10 +185,10 @@ pub trait RecordAgentExt: Agent {
 impl<A: Agent + ?Sized> RecordAgentExt for A {}
 
 impl Replay {
-    /// An agent that gives the events of a recording in their time, and ends as it did.
+    /// An agent that gives the events of a recording, each at its time, and ends as it did.
     ///
-    /// What may be a recording, how it is read and what its errors are:
-    /// [`replay`](RecordStreamExt::replay). It is read anew for each run.
+    /// For the forms of a recording and the errors see [`replay`](RecordStreamExt::replay). It is read
+    /// again for each run.
     ///
     /// # Examples
     /// ```

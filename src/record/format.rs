@@ -1,5 +1,5 @@
-//! The words of the recording format, and what is read of one. The format itself is described in
-//! [`record`](crate::record).
+//! The keywords of the recording format, and the types of what is read. [`record`](crate::record)
+//! describes the format.
 
 use core::fmt;
 use core::time::Duration;
@@ -10,7 +10,7 @@ use crate::raw::RawItem;
 /// The comment that a recording begins with. After it, and only there, comments are read.
 pub(super) const HEADER: &str = "ag-ui-recording 1";
 
-/// How the source of a recording ended, as it is written and read.
+/// The keywords for how the source ended.
 pub(super) const END: &str = "end";
 pub(super) const TRUNCATED: &str = "truncated";
 pub(super) const FAILED: &str = "failed";
@@ -21,19 +21,20 @@ pub(super) const LINE_ENDS: &str = "line-ends";
 /// The comment that holds a warning, for whoever reads the file.
 pub(super) const WARNING: &str = "warning";
 
-/// An event of a recording: what a [`RecordingDecoder`](super::RecordingDecoder) gives.
+/// An event of a recording, the output of a [`RecordingDecoder`](super::RecordingDecoder).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// When it came, since the recording began, where that was recorded.
+    /// When it came, since the recording began, if recorded.
     pub at: Option<Duration>,
     /// The line that it begins on, counted from 1.
     pub line: u64,
-    /// The event, or a warning about a frame that was skipped; or the error that the source ended with, which is the last output.
+    /// The event, or a warning about a skipped frame; or the error that ended the source, which is the
+    /// last output.
     pub item: Result<RawItem, Error<RecordedError>>,
 }
 
-/// An error that a recorded source ended with: its text, as it was recorded.
+/// The text of the error that ended a recorded source.
 ///
 /// In a replay it is the error within [`AgentError`](crate::agent::AgentError):
 /// `error.downcast_ref::<RecordedError>()`.

@@ -1,15 +1,15 @@
-//! Runs written to a file while they stream, and replayed in their own time.
+//! Recordings: runs written to a file while they stream, and replayed in their own time.
 //!
 //! | from | to | by |
 //! |---|---|---|
 //! | any stream of raw events, or of items | the same stream and a recording | [`RecordStreamExt::record`] |
 //! | an agent | the same agent, each run recorded | [`RecordAgentExt::record`] |
-//! | a recording, as any stream of bytes | raw events, in their time | [`RecordStreamExt::replay`] |
+//! | a recording, as any stream of bytes | raw events, each at its time | [`RecordStreamExt::replay`] |
 //! | a recording, as bytes without async | events, with line and time | [`RecordingDecoder`] |
 //! | a recording in memory | an agent | [`Replay::recorded`](crate::agent::Replay::recorded) |
 //!
-//! When the events of a replay come is for [`Timing`] to say: as recorded, faster or slower, evenly,
-//! at once, or by a function.
+//! [`Timing`] decides when the events of a replay come: as recorded, faster or slower, evenly, at once,
+//! or by a function.
 //!
 //! ```
 //! use std::time::Duration;
@@ -42,10 +42,9 @@
 //! ```
 //!
 //! # The format
-//! A recording is a capture of server-sent events, as `curl -N` writes one, with comments that tell
-//! the times. Whatever reads server-sent events reads it, for comments mean nothing there (rule
-//! T1); `inspect` does; and an event is not touched, its `timestamp` least of all, which is the
-//! producer's word.
+//! A recording is a capture of server-sent events, as `curl -N` writes one, with comments for the times.
+//! Any reader of server-sent events can read it, `inspect` among them, since they ignore comments (rule
+//! T1). Events are unchanged, also their `timestamp`, which is the producer's.
 //!
 //! ```text
 //! : ag-ui-recording 1
@@ -64,31 +63,31 @@
 //! : +1.250390s end
 //! ```
 //!
-//! | comment | says |
+//! | comment | meaning |
 //! |---|---|
-//! | `ag-ui-recording 1` | that the comments after it are to be read, and the version of the format |
-//! | `+1.250112s` | when the event after it came, in seconds since the recording began |
-//! | `line-ends rnrn` | which line ends of the event after it are CR (`r`) and which LF (`n`): a capture has only LF within an event, and the replay has what came |
-//! | `+1.3s end` | that the source ended in good order |
-//! | `+1.3s truncated` | that it was cut off within an event |
-//! | `+1.3s failed "connection reset"` | that it failed, and why, as a JSON string |
-//! | `+1.3s warning "…"` | what a decoder or the compatibility boundary said; not replayed |
+//! | `ag-ui-recording 1` | comments from here on are those of a recording; the version of the format |
+//! | `+1.250112s` | when the next event came, in seconds since the recording began |
+//! | `line-ends rnrn` | which line ends of the next event are CR (`r`) and which LF (`n`): a capture has only LF within an event, and the replay restores them |
+//! | `+1.3s end` | the source ended normally |
+//! | `+1.3s truncated` | it was cut off within an event |
+//! | `+1.3s failed "connection reset"` | it failed, and why, as a JSON string |
+//! | `+1.3s warning "…"` | a warning of a decoder or the compatibility boundary; not replayed |
 //!
-//! A recording without any of the ends is one that broke off: its recorder was dropped, or its
-//! writer failed. Recordings may be put one after the other, if none but the last failed: each then
-//! begins where the one before ended.
+//! A recording without any of the ends broke off: its recorder was dropped, or its writer failed.
+//! Recordings may be concatenated if only the last one failed: each then begins where the one before
+//! ended.
 //!
-//! JSON Lines would hold no time without a member that is not the producer's, or an envelope that
-//! nothing else reads; and a file beside the recording gets lost.
+//! Why not JSON Lines: they hold no time without a member that is not the producer's, or an envelope
+//! that nothing else reads. Why not a second file for the times: it gets lost.
 //!
 //! # What is kept, and what is not
-//! A recording holds what was said, in clear text; whom to show it to is for its owner to say.
+//! A recording holds the conversation unencrypted: protect it accordingly.
 //!
-//! - The text of an event, byte for byte, whether it is JSON or not. An event that came as a value,
-//!   or typed, is written as JSON on one line.
-//! - The order, and the times to the microsecond.
-//! - Not the places of events after frames that a tolerance has skipped: they are counted anew.
-//! - Not the type of an error, only its text: [`RecordedError`]. That it was a truncation is kept.
+//! - Kept: the text of an event, byte for byte, whether it is JSON or not. An event that came as a
+//!   value, or typed, is written as JSON on one line.
+//! - Kept: the order, and the times to the microsecond.
+//! - Not kept: the indices of events after skipped frames. A replay counts from the beginning.
+//! - Not kept: the type of an error, only its text ([`RecordedError`]) and whether it was a truncation.
 
 use core::fmt;
 use core::task::{Poll, ready};
@@ -123,9 +122,9 @@ pub use recordable::Recordable;
 pub use replayed::Replayed;
 pub use timing::Timing;
 
-/// An agent whose runs are recorded: what [`RecordAgentExt::record`] gives.
+/// An agent whose runs are recorded, made by [`RecordAgentExt::record`].
 ///
-/// A run that cannot be started is recorded as one that failed.
+/// A run that cannot be started is recorded as a failed one.
 #[derive(Clone)]
 pub struct RecordAgent<A, F> {
     agent: A,
@@ -192,7 +191,7 @@ impl<A: fmt::Debug, F> fmt::Debug for RecordAgent<A, F> {
     }
 }
 
-/// Why a run of a [`RecordAgent`] was not recorded, or not to its end.
+/// Why a run of a [`RecordAgent`] was not recorded to its end.
 ///
 /// The error within [`AgentError`]: `error.downcast_ref::<RecordingFailed>()`.
 #[derive(Debug)]
@@ -239,7 +238,7 @@ impl Recording {
         self,
         timing: Timing,
     ) -> impl Stream<Item = Result<RawItem, Error<AgentError>>> + Send + 'static {
-        /// What is read at once, so that the events of a whole recording are never held.
+        /// The bytes read at once, so that the events of a whole recording are never held.
         const PIECE: usize = 16 * 1024;
         let pieces = (0..self.0.len()).step_by(PIECE).map(move |from| {
             let to = from.saturating_add(PIECE).min(self.0.len());

@@ -1,3 +1,5 @@
+//! `record`: passes a stream on, and writes it to a file or any other writer.
+
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::{Pin, pin};
@@ -16,7 +18,7 @@ use crate::combinator::MAX_SWALLOWED;
 use crate::raw::RawContent;
 
 pin_project! {
-    /// The same stream, written down as it goes by: the stream of
+    /// A stream that is also written to a file: the stream of
     /// [`record`](super::RecordStreamExt::record).
     #[must_use = "streams do nothing unless polled"]
     pub struct Record<S: Stream, W> {
@@ -26,9 +28,9 @@ pin_project! {
         tape: Tape<W>,
         recording: RecordingWriter,
         began: Instant,
-        // Came, and is not given before it is written.
+        // An item that came; it is given once it is written.
         held: Option<S::Item>,
-        // Found at the beginning of a poll, the source has panicked, or what shows its item.
+        // If set at the beginning of a poll, the source or the conversion of its item has panicked.
         is_polling: bool,
         ended: bool,
     }
@@ -47,7 +49,7 @@ impl<S: Stream, W> Record<S, W> {
         }
     }
 
-    /// The source; `None` once it ended or failed, for it is dropped there and then.
+    /// The source; `None` once it ended or failed, as it is dropped then.
     #[must_use]
     pub fn get_ref(&self) -> Option<&S> {
         self.source.as_ref()
@@ -55,20 +57,20 @@ impl<S: Stream, W> Record<S, W> {
 
     /// The source, to change it.
     ///
-    /// Not to take items from: what is not seen here is not recorded.
+    /// Do not take items from it: they would not be recorded.
     #[must_use]
     pub fn get_mut(&mut self) -> Option<&mut S> {
         self.source.as_mut()
     }
 
-    /// Where the recording goes.
+    /// The writer of the recording.
     #[must_use]
     pub fn writer(&self) -> &W {
         &self.tape.writer
     }
 
-    /// Gives back where the recording goes. What was not yet written is lost, as is an item that
-    /// came and was not given.
+    /// Gives the writer back. Bytes that are not written yet are lost, and so is an item that came and
+    /// was not given.
     #[must_use]
     pub fn into_writer(self) -> W {
         self.tape.writer
@@ -86,16 +88,16 @@ impl<S: Stream, W> Record<S, W> {
 }
 
 impl<S: Stream, W: AsyncWrite> Record<S, W> {
-    /// Gives the source up, writes what is still to be written, and closes the writer.
+    /// Drops the source, writes what remains, and closes the writer.
     ///
-    /// For whoever leaves a stream before its end: what is then in the recording is everything that
-    /// came, without a word about the end. At the end of the stream there is nothing left to do.
+    /// Call it if you leave a stream before its end: the recording then has everything that came, and no
+    /// comment about the end. After the end of the stream there is nothing left to do.
     ///
     /// # Errors
     /// The writer's, also one from before.
     ///
     /// # Cancel safety
-    /// To drop the future is to drop the recorder: what the writer has taken stays written.
+    /// Dropping the future drops the recorder; bytes that the writer has taken stay written.
     ///
     /// # Examples
     /// ```
@@ -137,8 +139,7 @@ where
             return Poll::Ready(None);
         }
         if core::mem::take(this.is_polling) {
-            // What it was about to give cannot be told; whoever reads the recording sees that it is not
-            // whole, and whoever reads the stream that it ends too early.
+            // The item is lost. The recording has no end, and the stream ends early, so both show it.
             this.source.set(None);
             let at = this.began.elapsed();
             let recording = &mut *this.recording;
@@ -159,8 +160,7 @@ where
             *this.is_polling = true;
             let Poll::Ready(item) = source.poll_next(cx) else {
                 *this.is_polling = false;
-                // While nothing comes there is time for it. That it is not done yet is no reason
-                // to wait for anything but the source.
+                // There is time for it while nothing comes. Only the source is waited for.
                 let _ = this.tape.poll_flush(cx);
                 return Poll::Pending;
             };
@@ -182,7 +182,7 @@ where
                 Ok(())
             });
             if is_last {
-                // Whoever sees an error does not ask again, so the file is closed before.
+                // The file is closed before the error is given, as the reader may not poll again.
                 this.source.set(None);
                 this.tape.as_mut().close();
             }
@@ -192,7 +192,7 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // An error of the source ends it, however much it says it has.
+        // An error of the source ends it, whatever its size hint.
         let held = usize::from(self.held.is_some());
         let (_, upper) = self.source.as_ref().map_or((0, Some(0)), Stream::size_hint);
         (held, upper.and_then(|upper| upper.checked_add(held)))
@@ -221,41 +221,41 @@ impl<S: Stream, W> fmt::Debug for Record<S, W> {
 }
 
 pin_project! {
-    /// A writer, and what is on its way to it.
+    /// A writer, and the bytes still to be written to it.
     struct Tape<W> {
         #[pin]
         writer: W,
         buffer: Vec<u8>,
         written: usize,
         state: State,
-        // Found at the beginning of a call, the writer has panicked.
+        // If set at the beginning of a call, the writer has panicked.
         is_busy: bool,
         failure: Option<io::Error>,
     }
 }
 
-/// What is still to be done after what the buffer holds.
+/// What remains to be done once the buffer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// All that was written is flushed.
+    /// Everything is flushed.
     Clean,
-    /// It is not.
+    /// It has to be flushed.
     Dirty,
     /// Nothing more will come.
     Closing,
-    /// The writer is closed, or it failed: what comes is left out.
+    /// The writer is closed, or it failed: nothing more is recorded.
     Closed,
 }
 
 impl<W> Tape<W> {
-    /// A buffer that grew beyond this is not kept for the next event.
+    /// A buffer larger than this is not kept for the next event.
     const KEPT: usize = 64 * 1024;
 
     fn new(writer: W) -> Self {
         Self { writer, buffer: Vec::new(), written: 0, state: State::Clean, is_busy: false, failure: None }
     }
 
-    /// Puts something on the way.
+    /// Adds bytes to be written.
     fn write(self: Pin<&mut Self>, put: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
         let this = self.project();
         if *this.state == State::Closed {
@@ -279,7 +279,7 @@ impl<W> Tape<W> {
 }
 
 impl<W: AsyncWrite> Tape<W> {
-    /// Calls the writer, but for one that has panicked.
+    /// Calls the writer, unless it has panicked.
     fn call<T>(
         self: Pin<&mut Self>,
         call: impl FnOnce(Pin<&mut W>, &[u8]) -> Poll<io::Result<T>>,
@@ -294,7 +294,7 @@ impl<W: AsyncWrite> Tape<W> {
         polled
     }
 
-    /// Waits until the writer has taken everything; and is closed, if nothing more will come.
+    /// Waits until the writer has taken everything, and is closed if nothing more will come.
     fn poll_settle(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut calls = 0;
         while self.state != State::Closed {
@@ -332,7 +332,7 @@ impl<W: AsyncWrite> Tape<W> {
         Poll::Ready(())
     }
 
-    /// Waits until what the writer has taken is where it goes.
+    /// Waits until the writer is flushed.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.state == State::Dirty {
             let flushed = ready!(self.as_mut().call(|writer, _| writer.poll_flush(cx)));

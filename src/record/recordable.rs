@@ -1,3 +1,5 @@
+//! `Recordable`: the items of a stream that `record` can write.
+
 use core::fmt;
 
 use crate::error::Error;
@@ -10,8 +12,9 @@ use crate::raw::RawItem;
 use crate::raw::{RawContent, Unplaced};
 use crate::warning::Warning;
 
-/// What a stream may give to [`record`](super::RecordStreamExt::record): whatever a stage takes, raw
-/// events ([`RawInput`](crate::combinator::RawInput)) and items ([`ItemInput`](crate::combinator::ItemInput)).
+/// The items of a stream that [`record`](super::RecordStreamExt::record) can write: those that a stage
+/// takes, raw events ([`RawInput`](crate::combinator::RawInput)) and items
+/// ([`ItemInput`](crate::combinator::ItemInput)).
 ///
 /// | the source gives | what is written |
 /// |---|---|
@@ -27,7 +30,7 @@ use crate::warning::Warning;
     note = "what is recorded is a raw event or an `Item`, or a `Result` of one of these with an error that has a `Display`"
 )]
 pub trait Recordable {
-    /// Shows what is to be written.
+    /// What to write of it.
     #[doc(hidden)]
     fn entry(&self) -> Entry<'_>;
 }
@@ -64,7 +67,7 @@ impl<R: Unplaced, E: fmt::Display> Recordable for Result<R, E> {
     }
 }
 
-/// What has been through a stage: it stands in its place, and its error is an [`Error`].
+/// For the outputs of stages, whose error is an [`Error`].
 macro_rules! placed {
     ($($type:ty, $item:ident => $entry:expr;)*) => {$(
         impl Recordable for $type {

@@ -1,3 +1,5 @@
+//! `replay`: gives the events of a recording, each in its time.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
@@ -10,6 +12,7 @@ use super::Timing;
 use super::decoder::RecordingDecoder;
 use super::format::Recorded;
 use super::timing::Waits;
+use crate::codec::Piece;
 use crate::combinator::{Staged, Timer};
 use crate::error::Error;
 use crate::error::{AgentError, BoxError};
@@ -17,16 +20,16 @@ use crate::limits::Limits;
 use crate::raw::RawItem;
 
 pin_project! {
-    /// The raw events of a recording, in their time: the stream of
+    /// The raw events of a recording, each at its time: the stream of
     /// [`replay`](super::RecordStreamExt::replay).
     #[must_use = "streams do nothing unless polled"]
     pub struct Replayed<S> {
         #[pin]
         inner: Staged<S, RecordingDecoder>,
         waits: Waits,
-        // When what is held is due; at first when the stream was first polled.
+        // When the held item is due; before the first one, when the stream was first polled.
         due: Option<Instant>,
-        // Made when there is something to wait for, so that no runtime is needed before.
+        // Made at the first wait, so that no runtime is needed before.
         timer: Option<Timer>,
         held: Option<Result<RawItem, Error<AgentError>>>,
         ended: bool,
@@ -45,13 +48,13 @@ impl<S> Replayed<S> {
         }
     }
 
-    /// The source; `None` once it ended or failed, for it is dropped there and then.
+    /// The source; `None` once it ended or failed, as it is dropped then.
     #[must_use]
     pub fn get_ref(&self) -> Option<&S> {
         self.inner.get_ref()
     }
 
-    /// Gives the source back; `None` once it ended or failed. What was read and not given is lost.
+    /// Gives the source back; `None` once it ended or failed. Events that were read and not given are lost.
     #[must_use]
     pub fn into_inner(self) -> Option<S> {
         self.inner.into_inner()
@@ -61,7 +64,7 @@ impl<S> Replayed<S> {
 impl<S, B, E> Stream for Replayed<S>
 where
     S: Stream<Item = Result<B, E>>,
-    B: AsRef<[u8]>,
+    B: Piece,
     E: Into<BoxError>,
 {
     type Item = Result<RawItem, Error<AgentError>>;
@@ -82,9 +85,9 @@ where
                 Ok(Recorded { at, item, .. }) => (at, item.map_err(|error| error.map_source(AgentError::new))),
                 Err(error) => (None, Err(error.map_source(AgentError::new))),
             };
-            // Held before the wait is asked for, so that nothing is lost if a function of the user's panics.
+            // Held before the wait is computed, so that nothing is lost if the user's function panics.
             let item = this.held.insert(item);
-            // Where the clock ends there is no time to wait for.
+            // Beyond the end of the clock there is no wait.
             *due = due.checked_add(this.waits.before(at, item.as_ref().ok())).unwrap_or(*due);
         }
         if *due > Instant::now() {
@@ -109,7 +112,7 @@ where
 impl<S, B, E> FusedStream for Replayed<S>
 where
     S: Stream<Item = Result<B, E>>,
-    B: AsRef<[u8]>,
+    B: Piece,
     E: Into<BoxError>,
 {
     fn is_terminated(&self) -> bool {

@@ -1,3 +1,5 @@
+//! `Timing`: when the events of a replay come.
+
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
@@ -11,15 +13,14 @@ type Wait = Arc<dyn Fn(&RawItem, Duration) -> Duration + Send + Sync>;
 
 /// When the events of a replay come.
 ///
-/// What was recorded is the time at which each event came ([`record`](crate::record)); where a
-/// recording does not tell, as one from elsewhere, the events' own `timestamp`s take its place, and
-/// where there are none of these, no time passed.
+/// A [recording](crate::record) holds the time at which each event came. If it does not, as a capture
+/// made by other means, the events' own `timestamp`s are used; without these there are no waits.
 ///
-/// The waits add up from the first poll: a consumer that takes its time finds what came meanwhile,
-/// as it would on a network, and the whole takes as long as it did.
+/// The waits add up from the first poll: a slow consumer finds the events that came meanwhile, as on a
+/// network, and the whole takes as long as it did.
 ///
-/// No wait is longer than [`max_delay`](Timing::max_delay), a minute unless told otherwise: a
-/// recording comes from elsewhere, and may claim that a year passed.
+/// No wait is longer than [`max_delay`](Timing::max_delay), by default a minute: a recording is not
+/// trusted, and may claim that a year passed.
 ///
 /// All but [`immediate`](Timing::immediate) need the timers of a tokio runtime; without them a replay
 /// panics when it first has to wait.
@@ -55,7 +56,7 @@ enum Pace {
 }
 
 impl Timing {
-    /// The longest wait before an event, unless told otherwise: a minute.
+    /// The default of the longest wait before an event: a minute.
     pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(60);
 
     fn of(pace: Pace) -> Self {
@@ -72,13 +73,13 @@ impl Timing {
         Self::scaled(1.0)
     }
 
-    /// As it was recorded, this many times as fast. What is no number above zero, or has no end, is
-    /// as fast as it is read.
+    /// As it was recorded, `speed` times as fast. Zero, a negative or infinite speed and NaN mean as fast
+    /// as it is read.
     pub fn scaled(speed: f64) -> Self {
         Self::of(if speed.is_finite() && speed > 0.0 { Pace::Scaled(speed) } else { Pace::Immediate })
     }
 
-    /// One event after the other with the same wait before each.
+    /// The same wait before each event.
     pub fn every(delay: Duration) -> Self {
         Self::of(Pace::Every(delay))
     }
@@ -88,7 +89,7 @@ impl Timing {
         Self::of(Pace::Custom(Arc::new(delay)))
     }
 
-    /// The longest wait before an event, whatever was recorded or asked for; `None` for no bound.
+    /// Sets the longest wait before an event; `None` for no bound.
     pub fn max_delay(self, longest: impl Into<Option<Duration>>) -> Self {
         Self { max_delay: longest.into().unwrap_or(Duration::MAX), ..self }
     }
@@ -107,13 +108,13 @@ impl fmt::Debug for Timing {
     }
 }
 
-/// Tells the waits of one replay.
+/// Computes the waits of one replay.
 #[derive(Debug)]
 pub(super) struct Waits {
     timing: Timing,
     /// When the event before came, since the recording began.
     came: Duration,
-    /// Whether any event has told when it came.
+    /// Whether any event had a recorded time.
     told: bool,
     /// The `timestamp` before.
     stamp: Option<f64>,
@@ -147,7 +148,7 @@ impl Waits {
     fn recorded(&mut self, at: Option<Duration>, item: Option<&RawItem>) -> Duration {
         if let Some(at) = at {
             self.told = true;
-            // Somebody may have put them into another order.
+            // Saturating: the file may have been reordered.
             return at.saturating_sub(core::mem::replace(&mut self.came, at));
         }
         let Some(stamp) = item.filter(|_| !self.told).and_then(timestamp) else { return Duration::ZERO };
@@ -156,7 +157,7 @@ impl Waits {
     }
 }
 
-/// The `timestamp` of an event, in milliseconds, where it has one.
+/// The `timestamp` of an event, in milliseconds, if it has one.
 fn timestamp(item: &RawItem) -> Option<f64> {
     #[derive(Deserialize)]
     struct Stamped {

@@ -1,19 +1,20 @@
-//! From events to the bytes of a recording.
+//! Writes events as the bytes of a recording.
 
 use core::time::Duration;
 
 use serde::Serialize;
 
 use super::format::{END, FAILED, HEADER, LINE_ENDS, TRUNCATED, WARNING};
+use crate::json::compact;
 
-/// Writes what a source gives, each with the time since the recording began.
+/// Writes the items of a source, each with the time since the recording began.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingWriter {
     begun: bool,
 }
 
 impl RecordingWriter {
-    /// An event as the text that it came as.
+    /// An event that came as text, as that text.
     pub(crate) fn text(&mut self, at: Duration, text: &[u8], out: &mut Vec<u8>) {
         self.moment(at, "", out);
         let line_ends = || memchr::memchr2_iter(b'\n', b'\r', text);
@@ -34,12 +35,12 @@ impl RecordingWriter {
         out.push(b'\n');
     }
 
-    /// An event that has no text of its own, as JSON in one line.
+    /// An event that did not come as text, as JSON in one line.
     pub(crate) fn value(&mut self, at: Duration, value: &impl Serialize, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let before = (out.len(), self.begun);
         self.moment(at, "", out);
         out.extend_from_slice(b"data: ");
-        if let Err(error) = serde_json::to_writer(&mut *out, value) {
+        if let Err(error) = compact::write(value, out) {
             out.truncate(before.0);
             self.begun = before.1;
             return Err(error);
@@ -48,7 +49,7 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// A warning that stood among the events.
+    /// A warning.
     pub(crate) fn warning(&mut self, at: Duration, message: &str, out: &mut Vec<u8>) {
         self.begin(out);
         out.extend_from_slice(format!(": {} {WARNING} {}\n\n", Moment(at), quoted(message)).as_bytes());
@@ -78,7 +79,7 @@ impl RecordingWriter {
         }
     }
 
-    /// The comment in front of what came at this time.
+    /// The comment with a time.
     fn moment(&mut self, at: Duration, what: &str, out: &mut Vec<u8>) {
         self.begin(out);
         let space = if what.is_empty() { "" } else { " " };
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_json_leaves_nothing_behind() {
+    fn a_value_that_is_not_json_writes_nothing() {
         let (mut writer, mut out) = (RecordingWriter::default(), Vec::new());
         let no_json = std::collections::BTreeMap::from([(vec![1], 1)]);
         assert!(writer.value(Duration::ZERO, &no_json, &mut out).is_err());

@@ -1,5 +1,5 @@
-//! What the types of a typed value cannot say, checked in place: how deep open values are nested,
-//! integers within range, no null where null is not legal (rule P4).
+//! Checks of typed values for the rules that their types do not express: the depth of open values, the
+//! range of integers, no null where null is not legal (rule P4).
 
 use std::fmt::Write as _;
 
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 use super::decode::{Fault, INTEGER, NOT_NULL};
 use crate::rule::Rule;
 
-/// What was found. Nesting that is too deep goes before all others, as it does in JSON.
+/// The faults found. Too deep nesting goes before all others, as it does in JSON.
 #[derive(Default)]
 pub(crate) struct Flaws {
     pub(crate) too_deep: bool,
-    /// The first of them, in the order of the tables.
+    /// The first fault, in the order of the tables.
     pub(crate) fault: Option<Box<Fault>>,
 }
 
 impl Flaws {
-    /// How deep the members of a container may be nested that may itself be nested so deep.
+    /// The depth left for the members of a container that may be nested `depth` deep.
     #[inline]
     pub(crate) fn enter(&mut self, depth: usize) -> Option<usize> {
         let inner = depth.checked_sub(1);
@@ -25,7 +25,7 @@ impl Flaws {
         inner
     }
 
-    /// Checks a member: what is found first is found there.
+    /// Checks a member; a fault found in it gets its path.
     #[inline]
     pub(crate) fn within(&mut self, segment: impl core::fmt::Display, check: impl FnOnce(&mut Self)) {
         let found_before = self.fault.is_some();
@@ -46,7 +46,7 @@ impl Flaws {
         }
     }
 
-    /// An integer, within ±(2^53-1) or from 0.
+    /// Checks an integer: within ±(2^53-1), or from 0.
     #[inline]
     pub(crate) fn integer(&mut self, number: impl Into<i128> + core::fmt::Display + Copy, expected: &'static str) {
         let value: i128 = number.into();
@@ -55,7 +55,7 @@ impl Flaws {
         }
     }
 
-    /// An open value that must not be null.
+    /// Checks an open value that must not be null.
     pub(crate) fn not_null(&mut self, value: &Value, depth: usize) {
         if value.is_null() {
             self.fault(NOT_NULL, "null");
@@ -63,7 +63,7 @@ impl Flaws {
         self.open(value, depth);
     }
 
-    /// An open value.
+    /// Checks an open value.
     pub(crate) fn open(&mut self, value: &Value, depth: usize) {
         match value {
             Value::Array(elements) => {

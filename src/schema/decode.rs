@@ -1,4 +1,5 @@
-//! Enforcement (rules E1 to E11): from a tree of JSON to typed values, and what is wrong with it.
+//! Enforcement (rules E1 to E11): reads typed values from a tree of JSON, and finds what is unknown or
+//! malformed in it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use crate::json::string::Str;
 use crate::rule::Rule;
 use crate::shared::{self, Document, List, Text};
 
-/// Why a value did not come through.
+/// Why a value was rejected.
 #[derive(Debug)]
 pub(crate) enum Reject {
-    /// It is unknown (E3, E4): whatever can do without it goes on.
+    /// It is unknown (E3, E4): it is removed, with the containers that require it.
     Unknown(Rule),
-    /// It is wrong (E5): the run cannot go on, unless a container of it is removed anyway.
+    /// It is malformed (E5): fatal, unless a container of it is removed anyway.
     Malformed(Box<Fault>),
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// The same as the error of an input event.
+    /// The fault as the error of an input event.
     pub(crate) fn into_malformed(self, event: u64, event_type: Option<EventType>) -> Malformed {
         let malformed = Malformed::new(self.rule, event, self.expected, self.found);
         Malformed { event_type, path: self.path, ..malformed }
@@ -45,7 +46,7 @@ impl Fault {
 
 pub(crate) type Decoded<T> = Result<T, Reject>;
 
-/// Something removed on the way, for a warning.
+/// A removed part, for a warning.
 #[derive(Debug)]
 pub(crate) struct Removed {
     pub(crate) rule: Rule,
@@ -58,12 +59,12 @@ enum Segment {
     Index(usize),
 }
 
-/// What decoding carries along: the place it is at, and what it removed so far.
+/// The state of decoding: the current path, and the parts removed so far.
 #[derive(Default)]
 pub(crate) struct Context {
     path: Vec<Segment>,
     pub(crate) removed: Vec<Removed>,
-    /// How many warnings were one too many, and the rule of the first of them.
+    /// The number of warnings over the bound, and the rule of the first of them.
     left_out: Option<(Rule, usize)>,
     pub(crate) interner: Interner,
 }
@@ -91,7 +92,7 @@ impl Faults {
         }
     }
 
-    /// Removal goes first: what is inside a removed container cannot be malformed any more.
+    /// Removal goes first: a fault inside a removed container no longer matters.
     pub(crate) fn check(self) -> Decoded<()> {
         match (self.unknown, self.malformed) {
             (Some(rule), _) => Err(Reject::Unknown(rule)),
@@ -115,14 +116,14 @@ impl<'n, 'a> Object<'n, 'a> {
 
 /// A type that enforcement can read.
 pub(crate) trait Decode: Sized {
-    /// From a tree: the thorough way, which says what is wrong and what was removed.
+    /// Reads it from a tree, and reports faults and removed parts.
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self>;
 
-    /// From text: the same where [`Decode::decode`] has nothing to say, or `None`.
+    /// Reads it from text: the same value if [`Decode::decode`] would report nothing, or else `None`.
     fn read(reader: &mut Reader<'_, '_>) -> Option<Self>;
 
-    /// Whether a value that was made by hand, nested at most so deep, would be accepted as JSON, as
-    /// far as its type does not say so.
+    /// Checks a value made in code, nested at most `depth` deep, for faults that its type allows and
+    /// [`Decode::decode`] would find in its JSON.
     #[inline]
     fn check(&self, _depth: usize, _flaws: &mut Flaws) {}
 }
@@ -144,8 +145,8 @@ impl Context {
 
     /// The JSON pointer (RFC 6901) of this place, or of a member of it.
     ///
-    /// Keys are the producer's: each is cut and made harmless, and so is the whole, for an event can
-    /// give rise to many paths.
+    /// Keys come from the producer, and an event can cause many paths: so each key is cut and escaped,
+    /// and so is the whole.
     fn path_to(&self, member: Option<&str>) -> String {
         let mut path = String::new();
         for segment in &self.path {
@@ -183,7 +184,7 @@ impl Context {
         }
     }
 
-    /// What was removed, and how many more warnings there would have been.
+    /// The removed parts, with a last one for the number of warnings left out.
     pub(crate) fn take_removed(&mut self) -> Vec<Removed> {
         let mut removed = core::mem::take(&mut self.removed);
         if let Some((rule, count)) = self.left_out.take() {
@@ -200,7 +201,7 @@ impl Context {
         }
     }
 
-    /// Decodes one member in its place, forgetting what was removed inside it if it is unknown.
+    /// Decodes one member at its path. If it is unknown, parts removed inside it are forgotten.
     fn member<T: Decode>(&mut self, key: &str, node: &Node<'_>) -> Decoded<T> {
         self.within(Segment::Key(key.into()), |cx| T::decode(node, cx))
     }
@@ -226,9 +227,9 @@ impl Context {
         let Some(node) = object.get(key) else {
             let twin = snake_case(key);
             let found = if twin != key && object.get(&twin).is_some() {
-                format!("nothing there, but `{twin}` beside it")
+                format!("nothing, but there is `{twin}`")
             } else {
-                "nothing there".into()
+                "nothing".into()
             };
             faults.note(self.fault(Rule::E5, self.path_to(Some(key)), "a required field", found));
             return None;
@@ -250,7 +251,7 @@ impl Context {
                 self.warn(
                     rule,
                     path,
-                    format!("removed `{key}`: {} is not known here, or needs what is not", describe_member(node)),
+                    format!("removed `{key}`: {} is unknown, or requires an unknown value", describe_member(node)),
                 );
                 None
             }
@@ -261,7 +262,7 @@ impl Context {
         }
     }
 
-    /// A member with one legal value, which is no closed set (rule E4): any other is malformed.
+    /// A member with one legal value. This is not a closed set (rule E4): any other value is malformed.
     pub(crate) fn constant(
         &mut self,
         object: Object<'_, '_>,
@@ -281,7 +282,7 @@ impl Context {
         faults.note(self.fault(Rule::E5, self.path_to(Some(key)), expected, found));
     }
 
-    /// Warns of what a closed object does not describe (E2).
+    /// Warns of the unknown properties of a closed object (E2).
     pub(crate) fn strip(&mut self, object: Object<'_, '_>, known: &[&[&str]]) {
         for (key, _) in object.members {
             if !known.iter().any(|keys| keys.contains(&key.as_str())) {
@@ -297,7 +298,7 @@ impl Context {
         match object.get(key) {
             Some(Node::String(text)) => Ok(text.as_str()),
             Some(other) => Err(self.fault(Rule::E5, self.path_to(Some(key)), "a string", other.describe())),
-            None => Err(self.fault(Rule::E5, self.path_to(Some(key)), "a required field", "nothing there".into())),
+            None => Err(self.fault(Rule::E5, self.path_to(Some(key)), "a required field", "nothing".into())),
         }
     }
 
@@ -346,7 +347,7 @@ impl Context {
         })
     }
 
-    /// A number of an open value; null where it is beyond a double (E10).
+    /// A number of an open value; null if it is beyond a double (E10).
     fn number(&mut self, number: &Num<'_>) -> Value {
         match number.to_number() {
             Some(number) => Value::Number(number),
@@ -380,7 +381,7 @@ impl Context {
         Ok(map)
     }
 
-    /// The members of an open object without these.
+    /// The members of an open object, except these.
     pub(crate) fn open_others(&mut self, object: Object<'_, '_>, without: &[&str]) -> Decoded<Map<String, Value>> {
         self.open_members(object.members.iter().filter(|(key, _)| !without.contains(&key.as_str())))
     }
@@ -400,7 +401,7 @@ impl Context {
                         rule,
                         path,
                         format!(
-                            "removed element {index}: {} is not known here, or needs what is not",
+                            "removed element {index}: {} is unknown, or requires an unknown value",
                             describe_member(element)
                         ),
                     );
@@ -423,7 +424,7 @@ impl Context {
     }
 }
 
-/// What a removed value said it was.
+/// The discriminator of a removed value, or else the value in words.
 fn describe_member(node: &Node<'_>) -> String {
     if let Node::Object(members) = node {
         for discriminator in ["type", "role", "op"] {
@@ -436,10 +437,10 @@ fn describe_member(node: &Node<'_>) -> String {
     node.describe()
 }
 
-/// The most warnings about one event: a small event can hold a million things to warn of.
+/// The most warnings about one event: a small event can have a million faults.
 const MAX_WARNINGS: usize = 100;
 
-/// The most that is told of one key, and about the most of a whole path, in bytes.
+/// The most bytes quoted of one key, and about the most of a whole path.
 const MAX_KEY: usize = 80;
 const MAX_PATH: usize = 1000;
 
@@ -536,7 +537,7 @@ impl Decode for bool {
     }
 }
 
-/// A safe integer: what `timestamp` is.
+/// A safe integer, such as `timestamp`.
 impl Decode for i64 {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         cx.integer(node, -((1 << 53) - 1), INTEGER)
@@ -551,7 +552,7 @@ impl Decode for i64 {
     }
 }
 
-/// A count: what token usage is.
+/// A count, such as those of token usage.
 impl Decode for u64 {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         let value = cx.integer(node, 0, COUNT)?;
@@ -631,7 +632,7 @@ impl Decode for NonNull {
     fn decode(node: &Node<'_>, cx: &mut Context) -> Decoded<Self> {
         match node {
             Node::Null => Err(cx.malformed(NOT_NULL, node)),
-            // It would be read as null, which has no place here.
+            // It would be read as null, which is not legal here.
             Node::Number(number) if number.to_number().is_none() => Err(Reject::Unknown(Rule::E10)),
             other => cx.open(other).map(NonNull),
         }
@@ -642,7 +643,7 @@ impl Decode for NonNull {
     }
 }
 
-/// An id that has no type of its own.
+/// An id without a type of its own.
 pub(crate) struct Ident(pub(crate) Arc<str>);
 
 impl Decode for Ident {

@@ -1,4 +1,4 @@
-//! The schema of the wire types: the tables that they are written in, and how enforcement reads them.
+//! The schema of the wire types: the macros whose tables describe them, and the readers made from those.
 
 #[macro_use]
 mod tables;

@@ -1,4 +1,5 @@
-//! What is read on its own, not within an event: messages, and the input of a run.
+//! Reads a wire type on its own, not within a stream of events: a message, the input of a run, and all
+//! types through serde.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -11,19 +12,19 @@ use crate::rule::Rule;
 use crate::schema::decode::{Context, Decode, Reject};
 use crate::warning::Warning;
 
-/// What is read, and what was removed from it; `None` where that is the whole of it.
+/// The value and the warnings about removed parts; `None` if all of it was removed.
 type Read<T> = Result<(Option<T>, Vec<Warning>), Error>;
 
-/// From JSON text. `name` stands in warnings where the type of an event would, `what` in errors.
+/// From JSON text. Warnings have `name` in place of the type of an event; errors expect `what`.
 pub(crate) fn from_json<T: Decode>(json: &[u8], name: &str, what: &'static str) -> Read<T> {
     let json = core::str::from_utf8(json)
-        .map_err(|error| Malformed::new(Rule::E9, 0, what, format!("no UTF-8 at byte {}", error.valid_up_to())))?;
+        .map_err(|error| Malformed::new(Rule::E9, 0, what, format!("invalid UTF-8 at byte {}", error.valid_up_to())))?;
     let depth = Limits::default().depth();
     let node = Node::parse(json, depth).map_err(|error| {
         if error.too_deep {
             return too_deep(depth);
         }
-        Malformed::new(Rule::E9, 0, what, format!("no JSON: {} at byte {}", error.reason, error.offset)).into()
+        Malformed::new(Rule::E9, 0, what, format!("invalid JSON: {} at byte {}", error.reason, error.offset)).into()
     })?;
     from_node(&node, name)
 }
@@ -34,13 +35,13 @@ pub(crate) fn from_value<T: Decode>(value: &Value, name: &str) -> Read<T> {
     from_node(&Node::from_value(value, depth).ok_or_else(|| too_deep(depth))?, name)
 }
 
-/// The same through serde, which has no way to give warnings back.
+/// The same through serde, which cannot return warnings.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Decode>(deserializer: D, name: &str) -> Result<T, D::Error> {
     match from_value(&Value::deserialize(deserializer)?, name) {
         Ok((Some(read), _)) => Ok(read),
         Ok((None, warnings)) => {
             let rule = warnings.first().map_or(Rule::E3, |warning| warning.rule);
-            Err(D::Error::custom(format!("{rule}: {name}: it is not known here, or needs what is not")))
+            Err(D::Error::custom(format!("{rule}: {name}: it is unknown, or requires an unknown value")))
         }
         Err(error) => Err(D::Error::custom(error)),
     }
@@ -57,7 +58,7 @@ fn from_node<T: Decode>(node: &Node<'_>, name: &str) -> Read<T> {
             ))
         }
         Err(Reject::Unknown(rule)) => {
-            let message = "removed the whole of it: a value that it needs is not known here".to_owned();
+            let message = "removed all of it: a required value is unknown".to_owned();
             Ok((None, vec![Warning::new(rule, 0, name, String::new(), message)]))
         }
         Err(Reject::Malformed(fault)) => Err(fault.into_malformed(0, None).into()),

@@ -1,11 +1,11 @@
-//! The tables that the wire types are written in: objects, closed sets of strings, and unions.
+//! The macros whose tables describe the wire types: `object!`, `closed_set!` and `union!`.
 
-/// Reads a type of the tables through serde, by enforcement.
+/// Implements `Deserialize` for a type of the tables, by way of enforcement.
 macro_rules! deserialize {
     ($($name:ty),*) => {$(
-        /// As enforcement reads it (rules E2 to E6): what is unknown is removed, what is malformed is
-        /// an error that names the rule and the place. Serde has no way to give warnings back, so they
-        /// are only logged.
+        /// As enforcement reads it (rules E2 to E6): unknown parts are removed, and a malformed one is an
+        /// error that names the rule and the place. Serde cannot return warnings, so they are only
+        /// logged.
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 crate::schema::read::deserialize(deserializer, stringify!($name))
@@ -14,12 +14,12 @@ macro_rules! deserialize {
     )*};
 }
 
-/// A closed JSON object: from one list come the struct, its wire form both ways (by way of a tree,
-/// and straight from text), what enforcement checks of one that was made by hand, and its `Debug`.
+/// A closed JSON object: its list of members generates the struct, its JSON, both readers (from a tree
+/// and straight from text), the checks of a typed value, and its `Debug`.
 ///
 /// `const "key" "value"` is a member with one legal value; `tag "key" "value"` is the
-/// discriminator of a union, checked by whoever chose the type. `required` and `optional` name a
-/// field, its type and its key; `ident` is an optional id that has no type of its own; `nonnull` is
+/// discriminator of a union, checked where the type is chosen. `required` and `optional` name a
+/// field, its type and its key; `ident` is an optional id without a type of its own; `nonnull` is
 /// an optional field of any JSON value except null.
 macro_rules! object {
     (
@@ -49,7 +49,7 @@ macro_rules! object {
         }
 
         impl $name {
-            /// One with its required fields, the others absent.
+            /// A value with these required fields; the others are absent.
             #[must_use]
             #[allow(clippy::new_without_default, reason = "a constructor in a table, not a default")]
             pub fn new($($($rfield: impl Into<$rtype>),*)?) -> Self {
@@ -72,6 +72,12 @@ macro_rules! object {
             #[inline]
             pub(crate) fn owner(&self) -> Option<&crate::id::SubagentRunId> {
                 None $($(.or(object!(@owner required $rfield self)))*)? $($(.or(object!(@owner $base $base self)))+)?
+            }
+
+            /// Its tag, where it may have one.
+            #[allow(dead_code, reason = "only events are tagged")]
+            pub(crate) fn tag_mut(&mut self) -> Option<&mut Option<crate::id::SubagentRunId>> {
+                None $($(.or(object!(@tag_mut $base $base self)))+)?
             }
         }
 
@@ -126,7 +132,7 @@ macro_rules! object {
                     ($($(Some($rfield),)*)?) => Ok(Self {
                         $($($rfield,)*)? $($($ofield,)*)? $($($ifield,)*)? $($($nfield,)*)? $($($base,)+)?
                     }),
-                    // `check` has returned by now wherever a required field is missing.
+                    // Unreachable: `check` has returned if a required field is missing.
                     #[allow(unreachable_patterns)]
                     _ => Err(cx.malformed("an object with all required fields", node)),
                 }
@@ -177,7 +183,7 @@ macro_rules! object {
         }
     };
 
-    (@doc base) => { "What every event may carry." };
+    (@doc base) => { "The fields that every event may carry." };
     (@doc subagent_run_id) => { "The subagent invocation that this belongs to; absent means the parent agent (rule O1)." };
     (@type base) => { BaseEvent };
     (@type subagent_run_id) => { Option<crate::id::SubagentRunId> };
@@ -188,6 +194,8 @@ macro_rules! object {
     (@owner required subagent_run_id $self:ident) => { Some(&$self.subagent_run_id) };
     (@owner subagent_run_id subagent_run_id $self:ident) => { $self.subagent_run_id.as_ref() };
     (@owner $kind:ident $field:ident $self:ident) => { None };
+    (@tag_mut subagent_run_id subagent_run_id $self:ident) => { Some(&mut $self.subagent_run_id) };
+    (@tag_mut $kind:ident $field:ident $self:ident) => { None };
     (@debug base $self:ident $out:ident) => { $self.base.debug(&mut $out); };
     (@debug subagent_run_id $self:ident $out:ident) => {
         if let Some(id) = &$self.subagent_run_id { $out.field("subagent_run_id", id); }
@@ -209,7 +217,7 @@ macro_rules! object {
     (@keys $name:ident subagent_run_id base) => { &[Self::KEYS, &["subagentRunId"], BaseEvent::KEYS] };
 }
 
-/// A closed set of strings. What is not in it is unknown (rule E4), never a catch-all variant.
+/// A closed set of strings. Any other string is unknown (rule E4); there is no catch-all variant.
 macro_rules! closed_set {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
@@ -264,7 +272,7 @@ macro_rules! closed_set {
     };
 }
 
-/// A union told apart by one member (rule E3): a variant, its tag and its type in each line.
+/// A union with a discriminator (rule E3): each line has a variant, its tag and its type.
 macro_rules! union {
     ($(#[$meta:meta])* pub enum $name:ident by $key:literal { $($(#[$doc:meta])* $variant:ident $tag:literal $member:ty,)* }) => {
         $(#[$meta])*
@@ -299,7 +307,7 @@ macro_rules! union {
             }
         }
 
-        /// As the member that it is.
+        /// The same as that of the member that it holds.
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 match self { $($name::$variant(member) => member.fmt(f),)* }

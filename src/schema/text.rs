@@ -1,9 +1,9 @@
-//! The short way from JSON text to typed values: one pass over the text, without a tree in between.
+//! The fast reader of typed values: one pass over the JSON text, without a tree.
 //!
-//! It accepts only what [`Decode::decode`] accepts without a warning, and gives the same. On any
-//! doubt (an unknown or repeated key, a null, an escape in an id or a key, half a surrogate pair, a
-//! number that is not written as an integer, too deep) it gives up, and the tree says what there is
-//! to say. So the rules live in one place.
+//! It accepts only text that [`Decode::decode`] accepts without a warning, and gives the same value. On
+//! any doubt (an unknown or repeated key, a null, an escape in an id or a key, half a surrogate pair, a
+//! number that is not written as an integer, too deep) it gives up, and the text is read by way of a
+//! tree. So the rules live in one place.
 
 use std::borrow::Cow;
 
@@ -16,17 +16,17 @@ use crate::id::Interner;
 use crate::json::node::Num;
 use crate::json::scan::Scanner;
 
-/// Reads values from a text. What gives `None` gives up the whole text.
+/// Reads values from a text. A method that returns `None` gives up the whole text.
 pub(crate) struct Reader<'a, 'i> {
     scanner: Scanner<'a>,
     pub(crate) interner: &'i mut Interner,
-    /// How deep what comes next may be nested.
+    /// How deep the next value may be nested.
     depth: usize,
-    /// Whether the object that comes next was entered already, and its tag read.
+    /// Whether the next object was entered already, and its tag read.
     tagged: bool,
 }
 
-/// Where a reader stands within an object.
+/// The position of a reader within an object.
 pub(crate) struct Members {
     begun: bool,
     is_first: bool,
@@ -48,8 +48,7 @@ pub(crate) fn read<T: Decode>(text: &str, depth: usize, interner: &mut Interner)
 }
 
 impl<'a> Reader<'a, '_> {
-    /// The tag of the union that comes next. Where it is not the first member, only plain strings
-    /// may come before it: they are read again.
+    /// The tag of the next union. Only plain strings may come before it; they are read again.
     #[inline]
     pub(crate) fn tag(&mut self, key: &str) -> Option<&'a str> {
         let start = self.scanner.clone();
@@ -69,7 +68,7 @@ impl<'a> Reader<'a, '_> {
         None
     }
 
-    /// Enters the object that comes next.
+    /// Enters the next object.
     #[inline]
     pub(crate) fn members(&mut self) -> Option<Members> {
         if core::mem::take(&mut self.tagged) {
@@ -103,8 +102,8 @@ impl<'a> Reader<'a, '_> {
         Some(true)
     }
 
-    /// Steps over the comma, key and colon of the next member, if they are written so: what most
-    /// producers write next needs no more than one comparison.
+    /// Steps over the comma, key and colon of the next member, if they are just these: one comparison
+    /// for what most producers write next.
     #[inline(always)]
     pub(crate) fn take_key(&mut self, members: &Members, key: &'static str) -> bool {
         members.begun && self.scanner.take_str(key)
@@ -194,7 +193,7 @@ impl<'a> Reader<'a, '_> {
         let mut members = self.enter()?;
         while self.more(&mut members)? {
             let key = self.key()?;
-            // Which of two equal keys counts is for the tree to know.
+            // The tree decides which of two equal keys counts.
             if map.insert(key.to_owned(), self.value()?).is_some() {
                 return None;
             }
@@ -227,9 +226,9 @@ pub(crate) fn whole_string<'a>(scanner: &mut Scanner<'a>) -> Option<Cow<'a, str>
 
 /// The text as a [`SmolStr`].
 ///
-/// What [`SmolStr::new`] makes of a short text goes through two buffers, and the processor waits
-/// where it reads in one piece what it has just written in several. Of a length that the compiler
-/// knows, it is a move or two.
+/// [`SmolStr::new`] copies a short text through two buffers, and the processor stalls when it reads in
+/// one piece what it has just written in several. With a length that the compiler knows, it is a move
+/// or two.
 #[inline]
 pub(crate) fn smol_str(text: &str) -> SmolStr {
     macro_rules! by_length {
@@ -243,7 +242,7 @@ pub(crate) fn smol_str(text: &str) -> SmolStr {
     by_length!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23)
 }
 
-/// The same text, whose length the compiler now knows.
+/// The same text, with a length that the compiler knows.
 #[inline(always)]
 fn of_length<const N: usize>(text: &str) -> &str {
     match text.get(..N) {

@@ -1,4 +1,4 @@
-//! JSON documents that one writer patches while any number of readers keep what they saw.
+//! JSON values whose clones share memory, so that a patch leaves clones as they are and copies its path.
 
 use core::fmt;
 use std::iter::FusedIterator;
@@ -12,12 +12,11 @@ use smol_str::SmolStr;
 
 use super::seq::{self, Seq, Size, Sizes};
 
-/// A JSON value that is shared without copying: the state, the content of an activity, a value of
-/// metadata.
+/// A JSON value whose clones share memory: the state, the content of an activity, or metadata.
 ///
 /// It reads as a [`serde_json::Value`] does, compares with one, and is made from one. A clone costs
-/// one reference count. What a patch changes is copied along its path, where clones are held, and
-/// all else stays shared: to hold every state of a long run costs the changes.
+/// one reference count. If clones are held, a patch copies only the path to its change. So to keep
+/// every state of a long run costs the changes.
 ///
 /// # Cost
 ///
@@ -54,18 +53,18 @@ pub enum Document {
     Object(Object),
 }
 
-/// What an absent member reads as.
+/// The value that an absent member reads as.
 static NULL: Document = Document::Null;
 
 impl Document {
-    /// About what a value takes in memory beside texts and keys.
+    /// About the memory of a value without texts and keys.
     const VALUE: usize = 32;
-    /// About what a text or a key takes beside its characters.
+    /// About the memory of a text or a key without its characters.
     const TEXT: usize = 32;
-    /// About what an array or an object takes beside what is in it.
+    /// About the memory of an array or an object without its content.
     const CONTAINER: usize = 96;
 
-    /// The member of an object under a key; `None` where there is none, or this is no object.
+    /// The member of an object under a key; `None` if it is absent or this is not an object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Document> {
         self.as_object()?.get(key)
@@ -150,16 +149,16 @@ impl Document {
         }
     }
 
-    /// The value as a type of the application's. Costs a copy of it.
+    /// The value, deserialized into a type of the application. Costs a copy of it.
     ///
     /// # Errors
-    /// Where it is no such value.
+    /// If the value does not fit the type.
     pub fn read_as<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_value(self.to_value())
     }
 
-    /// Whether both share what they hold, or are equal and hold nothing to share. Costs one
-    /// comparison, and may say no of equal values: what is the same need not be drawn again.
+    /// Whether both share their content, or are equal and have none to share. O(1). It may be `false`
+    /// for equal values; if it is `true`, a view need not be drawn again.
     #[must_use]
     pub fn is_same(&self, other: &Document) -> bool {
         match (self, other) {
@@ -171,7 +170,7 @@ impl Document {
         }
     }
 
-    /// About how many bytes it takes, as [`Limits::max_document_bytes`](crate::Limits) counts.
+    /// About how many bytes it takes, as counted for [`Limits::max_document_bytes`](crate::Limits).
     pub(crate) fn bytes(&self) -> usize {
         self.size().bytes
     }
@@ -233,7 +232,7 @@ impl Array {
     }
 }
 
-/// Open data of the producer's, by key: kept whole (rule E6) and merged key by key (rule A1).
+/// Data of the producer by key: kept whole (rule E6) and merged key by key (rule A1).
 pub type Metadata = Object;
 
 /// The members of an object by their keys, in the order of the keys' bytes, as [`Document`] has
@@ -298,8 +297,8 @@ impl Object {
         self.iter().map(|(key, value)| (key.to_owned(), value.to_value())).collect()
     }
 
-    /// Takes over every member of `other`; an equal key is overwritten, never merged (rule A1). Says
-    /// whether that changed anything. Costs the members of `other`, each times a logarithm.
+    /// Takes over every member of `other`; the value of an equal key is replaced, never merged (rule
+    /// A1). Says whether that changed anything. O(log n) for each member of `other`.
     pub fn merge(&mut self, other: &Object) -> bool {
         if self.is_empty() {
             *self = other.clone();
@@ -315,7 +314,7 @@ impl Object {
         changed
     }
 
-    /// About how many bytes it takes, as [`Limits::max_document_bytes`](crate::Limits) counts.
+    /// About how many bytes it takes, as counted for [`Limits::max_document_bytes`](crate::Limits).
     pub(crate) fn bytes(&self) -> usize {
         self.members.size().bytes.saturating_add(Document::CONTAINER + Document::VALUE)
     }
@@ -393,7 +392,7 @@ impl From<&Map<String, Value>> for Object {
     fn from(map: &Map<String, Value>) -> Self {
         let mut members: Vec<Member> =
             map.iter().map(|(key, value)| Member { key: key.as_str().into(), value: value.into() }).collect();
-        // A map keeps the order of its keys by itself, unless a feature of `serde_json` says otherwise.
+        // A map is sorted, unless a feature of `serde_json` keeps the order of insertion.
         if !members.is_sorted_by(|a, b| a.key < b.key) {
             members.sort_by(|a, b| a.key.cmp(&b.key));
         }
@@ -442,7 +441,7 @@ impl PartialEq<Document> for Value {
     }
 }
 
-/// As `serde_json` has it for a [`Value`]: what is not there reads as `null`.
+/// As for a [`Value`] of `serde_json`: an absent member reads as `null`.
 impl Index<&str> for Document {
     type Output = Document;
 
@@ -451,7 +450,7 @@ impl Index<&str> for Document {
     }
 }
 
-/// As `serde_json` has it for a [`Value`], but what is not there reads as `null`.
+/// As for a [`Value`] of `serde_json`, except that an absent element reads as `null`.
 impl Index<usize> for Document {
     type Output = Document;
 

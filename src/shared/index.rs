@@ -1,4 +1,4 @@
-//! A persistent map from ids to places.
+//! A map from ids to values whose clones share memory.
 
 use core::fmt;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use crate::id::Id;
 /// Bits of the hash that choose a child.
 const BITS: u32 = 4;
 
-/// Children of a branch, and entries from which on a leaf becomes one.
+/// Children of a branch, and the most entries of a leaf before it becomes one.
 const FAN_OUT: usize = 1 << BITS;
 
 /// Ids to values, copy on write: a clone is one pointer, and an insertion while clones are held
 /// copies one path. Nodes are not joined where entries are removed.
 ///
-/// A trie over the hashes, which are spread evenly: what is compared at each level is one digit, and
-/// within a leaf the whole.
+/// A trie over the hashes, which are spread evenly: each level compares one digit, a leaf the whole
+/// hash.
 #[derive(Clone)]
 pub(crate) struct Index<V> {
     root: Arc<Node<V>>,
@@ -41,13 +41,13 @@ fn digit(hash: u64, depth: u32) -> usize {
     usize::from((hash >> (BITS * depth)) as u8) % FAN_OUT
 }
 
-/// Whether there is no digit left to tell hashes apart by.
+/// Whether no digit is left to distinguish hashes.
 fn is_deepest(depth: u32) -> bool {
     BITS * (depth + 1) >= u64::BITS
 }
 
 impl<V: Clone> Node<V> {
-    /// A full leaf as a branch, whose children have a digit less to go by.
+    /// Turns a full leaf into a branch by the next digit.
     #[cold]
     fn split(entries: &mut Vec<Entry<V>>, depth: u32) -> Self {
         let mut leaves: [Vec<Entry<V>>; FAN_OUT] = Default::default();
@@ -135,7 +135,7 @@ impl<V: Clone> Index<V> {
         }
     }
 
-    /// Sets the value of an id that has none, and says whether that is so; the first one stands.
+    /// Sets the value of an id that has none, and says whether it did.
     pub(crate) fn insert_first(&mut self, id: &Id, value: V) -> bool {
         let hash = id.hash_value();
         let Some(entries) = self.leaf_mut(hash, true) else { return false };

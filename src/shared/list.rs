@@ -1,4 +1,4 @@
-//! A sequence that one writer edits while any number of readers keep what they saw.
+//! A sequence whose clones share memory, so that a writer can edit it while readers keep their clones.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::tree::{Entries, Tree};
 
-/// Distance between the keys of entries that were pushed, which are its multiples. What is inserted
-/// after one of them has its keys in between.
+/// Distance between the keys of pushed entries, which are its multiples. An inserted entry has a key
+/// in between.
 const SPACING: u64 = 1 << SPACING_BITS;
 const SPACING_BITS: u32 = 32;
 
@@ -16,11 +16,11 @@ const SPACING_BITS: u32 = 32;
 /// each follows the one before.
 const GAP_SHARE: u64 = 1024;
 
-/// A range of `2^n` keys has room for more as long as it holds fewer than this to the power of `n`:
-/// the wider, the emptier, so that ranges that were spread out stay roomy for a while.
+/// A range of `2^n` keys has room as long as it holds fewer entries than this to the power of `n`:
+/// the wider, the emptier, so that a range that was spread out has room for a while.
 const CROWDED: f64 = 1.6;
 
-/// A sequence that is shared without copying: what a reader holds never changes.
+/// A sequence whose clones share memory: what a reader holds never changes.
 ///
 /// Only this crate writes to it. A clone costs one reference count, and a change made while clones
 /// are held copies O(log n) nodes of at most 16 items; all else stays shared.
@@ -38,12 +38,12 @@ pub struct List<T> {
     tree: Tree<T>,
 }
 
-/// Where [`List::insert_after`] put its value.
+/// The result of [`List::insert_after`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inserted {
     /// The key of the new value.
     pub(crate) key: u64,
-    /// Which others have a new key now.
+    /// The others that have a new key now.
     pub(crate) moved: Moved,
 }
 
@@ -130,7 +130,7 @@ impl<T> List<T> {
         self.tree.rank(key)
     }
 
-    /// The value behind `key` and its own key. O(log n).
+    /// The value after `key` and its own key. O(log n).
     pub(crate) fn next_after(&self, key: u64) -> Option<(u64, &T)> {
         self.tree.next_after(key)
     }
@@ -198,15 +198,15 @@ impl<T: Clone> List<T> {
 
     /// Spreads the values around `key` evenly over the narrowest range that is not crowded.
     ///
-    /// A range is spread out when its half has become crowded, which the spreading has left with room
-    /// for a constant part of what it holds: so each insert pays for a constant number of moves for
-    /// each of at most 32 widths.
+    /// A range is spread out when its half has become crowded. Spreading leaves each half room for a
+    /// constant part of its entries, so an insert pays for a constant number of moves for each of at
+    /// most 32 widths.
     fn make_room(&mut self, key: u64) -> Moved {
         let mut most = 1.0;
         for bits in 1..=SPACING_BITS {
             most *= CROWDED;
             let low = key >> bits << bits;
-            // What was pushed stays at the lower end of the widest range.
+            // A pushed entry stays at the lower end of the widest range.
             let mut last = if low % SPACING == 0 { low } else { low - 1 };
             let mut keys = Vec::new();
             while let Some((next, _)) = self.tree.next_after(last).filter(|(next, _)| next >> bits == low >> bits) {
@@ -233,8 +233,7 @@ impl<T: Clone> List<T> {
         moved
     }
 
-    /// Gives all values new keys where the next ones to push are about to run out. O(n), once in 2^31
-    /// pushes.
+    /// Gives all values new keys if those for pushes are about to run out. O(n), once in 2^31 pushes.
     pub(crate) fn respread(&mut self) -> Moved {
         if self.next_key() < u64::MAX / 2 {
             return Moved::default();

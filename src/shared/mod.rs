@@ -1,4 +1,4 @@
-//! Containers whose clones share what they hold: what makes a snapshot cheap to keep.
+//! Containers whose clones share memory. They make a snapshot cheap to keep.
 
 mod document;
 pub(crate) mod index;

@@ -1,4 +1,4 @@
-//! A sequence that is edited at any place in logarithmic time, while readers keep what they saw.
+//! A sequence that is edited at any index in logarithmic time and whose clones share memory.
 
 use std::cmp::Ordering;
 use std::slice;
@@ -10,24 +10,24 @@ const FAN_OUT: usize = 16;
 /// A node with fewer than this is joined with one beside it, if both fit into one.
 const FEW: usize = FAN_OUT / 4;
 
-/// What there is of a value, counted.
+/// The size of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Bytes of it and of all that is in it.
+    /// Its bytes, with its content.
     pub(crate) bytes: usize,
     /// How deep arrays and objects are nested in it: 0 for one that is neither.
     pub(crate) depth: usize,
 }
 
-/// A value whose size is known without a look at what is in it.
+/// A value that knows its size without a walk through it.
 pub(crate) trait Sizes: Clone {
     fn size(&self) -> Size;
 }
 
 /// A sequence that is cloned in O(1) and knows its size: a counted B+tree of shared nodes.
 ///
-/// Whatever is read or changed at one place is O(log n), and copies the nodes on its path that a
-/// clone holds as well. Recursion is as deep as the tree.
+/// A read or change at one index is O(log n). A change copies the nodes on its path that a clone
+/// holds too. Recursion is as deep as the tree.
 pub(crate) struct Seq<T>(Arc<Node<T>>);
 
 #[derive(Clone)]
@@ -110,7 +110,7 @@ impl<T: Sizes> Node<T> {
         items.iter().map(|item| (1, item.size())).chain(children.iter().map(|child| (child.len, child.size)))
     }
 
-    /// Counts anew what is below.
+    /// Counts its content again.
     fn count(&mut self) {
         let (mut len, mut size) = (0_usize, Size::default());
         for (below, part) in self.sizes() {
@@ -121,7 +121,7 @@ impl<T: Sizes> Node<T> {
         (self.len, self.size) = (len, size);
     }
 
-    /// Notes that something below, of the first size, has the second size now.
+    /// Notes that an item below has changed from the first size to the second.
     fn resize(&mut self, before: Size, after: Size) {
         self.size.bytes = self.size.bytes.saturating_sub(before.bytes).saturating_add(after.bytes);
         if after.depth >= self.size.depth {
@@ -131,7 +131,7 @@ impl<T: Sizes> Node<T> {
         }
     }
 
-    /// Inserts below; what comes back belongs to the right of this node.
+    /// Inserts below; a node that is returned belongs to the right of this one.
     fn insert(&mut self, index: usize, value: T, last: bool) -> Option<Self> {
         let size = value.size();
         let right = match &mut self.items {
@@ -255,8 +255,8 @@ impl<T> Seq<T> {
         }
     }
 
-    /// The item for which `order` gives `Equal`, and its index, or the index where it would be: of
-    /// items in ascending order, `order` says how one compares with what is looked for. O(log n).
+    /// The index and item for which `order` gives `Equal`, or else the index where it would be. Items
+    /// are in ascending order; `order` compares one with the item searched for. O(log n).
     pub(crate) fn search(&self, order: impl Fn(&T) -> Ordering) -> Result<(usize, &T), usize> {
         let mut node = &*self.0;
         let mut before = 0;
@@ -285,7 +285,7 @@ impl<T> Seq<T> {
 }
 
 impl<T: Sizes> Seq<T> {
-    /// Puts an item at an index, which moves those from there on; one beyond the end is dropped.
+    /// Inserts an item at an index, before the one that is there; beyond the end it is dropped.
     /// O(log n).
     pub(crate) fn insert(&mut self, index: usize, value: T) {
         if index > self.len() {
@@ -298,7 +298,7 @@ impl<T: Sizes> Seq<T> {
         }
     }
 
-    /// Takes the item at an index out. O(log n).
+    /// Removes the item at an index. O(log n).
     pub(crate) fn remove(&mut self, index: usize) -> Option<T> {
         // Looked at first, so that an absent one copies nothing.
         self.get(index)?;

@@ -1,4 +1,4 @@
-//! Text that one writer grows while any number of readers keep what they saw.
+//! Text that grows by appending and whose clones share memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Room that a text has from its first push on, for most will need it and moving costs more.
+/// Capacity from the first push on: most texts need it, and a move costs more.
 const FIRST_CAPACITY: usize = 256;
 /// Least room to add when a buffer must grow, so that short deltas do not reallocate every time.
 const MIN_ROOM: usize = 64;
 /// Up to here a buffer doubles: most messages are short, and moving them costs more than the room.
 const MAX_DOUBLED: usize = 1024;
 
-/// Text that grows by appending and is shared without copying.
+/// Text that grows by appending and whose clones share memory.
 ///
 /// A clone is a snapshot: it costs one reference count and never changes, whatever is pushed to
 /// the original afterwards. One word in size.
@@ -38,9 +38,9 @@ const MAX_DOUBLED: usize = 1024;
 /// | `as_str` | O(1) | none |
 /// | `to_cow` | O(1) if contiguous, else O(n) | one copy if not contiguous |
 ///
-/// A reader that keeps the snapshot of *every* push makes each byte be copied O(log n) times over
-/// the whole life of the text, so `p` pushes of `n` bytes in total occupy O(n · log n + p) bytes
-/// while all snapshots live; keeping a full copy of each would take O(n · p).
+/// If a reader keeps the snapshot of *every* push, each byte is copied O(log n) times over the life
+/// of the text. So `p` pushes of `n` bytes in total occupy O(n · log n + p) bytes while all snapshots
+/// live; full copies would take O(n · p).
 #[derive(Clone, Default)]
 pub struct Text {
     head: Option<Arc<Node>>,
@@ -53,7 +53,7 @@ pub struct Text {
 struct Node {
     text: String,
     prev: Option<Arc<Node>>,
-    /// Bytes in the chain behind `prev`.
+    /// Bytes in the chain of `prev`.
     before: usize,
 }
 
@@ -144,7 +144,7 @@ impl Text {
             return;
         };
         match Arc::get_mut(head) {
-            // The usual case, with no more than the one look at the reference count.
+            // The usual case, with a single check of the reference count.
             Some(Node { text, prev: None, .. }) => append(text, delta),
             _ => Self::push_to_segments(head, delta),
         }

@@ -1,4 +1,4 @@
-//! A sorted map that one writer edits while any number of readers keep what they saw.
+//! A sorted map whose clones share memory, so that a writer can edit it while readers keep their clones.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// each copy dearer.
 const FAN_OUT: usize = 16;
 
-/// A sorted map from `u64` to `T` that is cloned in O(1): a counted B+tree of shared nodes, and the
-/// leaf with the largest keys beside it, so that what happens at the end takes no walk.
+/// A sorted map from `u64` to `T` that is cloned in O(1): a counted B+tree of shared nodes. The leaf
+/// with the largest keys is kept beside the tree, so that a change at the end needs no walk.
 ///
 /// A change copies the nodes on its path that a clone holds as well (at most [`FAN_OUT`] values
 /// and [`FAN_OUT`] references per level), and is in place where none does. Lookups, by key or
@@ -45,8 +45,8 @@ impl<T> Clone for Node<T> {
 }
 
 struct Child<T> {
-    /// Keys from here on are below this child, not the one before it. Of no account for a first
-    /// child: smaller keys go there as well.
+    /// Keys from here on are below this child, not the one before it. A first child also takes smaller
+    /// keys.
     low: u64,
     /// Entries below.
     len: usize,
@@ -72,7 +72,7 @@ impl<T> Child<T> {
     }
 }
 
-/// What became of an insert below some node.
+/// The result of an insert below a node.
 enum Insertion<T> {
     Replaced(T),
     Added {
@@ -90,7 +90,7 @@ fn search<T>(entries: &[(u64, T)], key: u64) -> Result<usize, usize> {
     entries.binary_search_by_key(&key, |entry| entry.0)
 }
 
-/// Makes room for one more, and not beyond the fan-out, where `Vec` would not stop.
+/// Makes room for one more, but not beyond the fan-out as `Vec` would.
 #[inline]
 fn reserve_one<I>(items: &mut Vec<I>) {
     let len = items.len();
@@ -165,7 +165,7 @@ fn insert_below<T: Clone>(node: &mut Node<T>, key: u64, value: T, last: bool) ->
     Insertion::Added { right }
 }
 
-/// Puts a leaf after all others. What comes back holds just that leaf, and belongs beside the node.
+/// Appends a leaf after all others. A returned child holds just that leaf and belongs beside the node.
 fn append_below<T>(node: &mut Node<T>, leaf: Child<T>) -> Option<Child<T>> {
     let Node::Branch(children) = node else { return Some(leaf) };
     let children = Arc::make_mut(children);
@@ -287,7 +287,7 @@ impl<T> Tree<T> {
 
     fn next_below_root(&self, key: u64) -> Option<(u64, &T)> {
         let mut node = self.root.as_ref()?;
-        // Holds nothing but larger keys, if the leaf of `key` has none.
+        // The node after, for the case that the leaf of `key` has no larger key.
         let mut beyond = None;
         loop {
             match node {
@@ -457,7 +457,7 @@ impl<T: Clone> Tree<T> {
         }
     }
 
-    /// Puts a branch above the root, which holds `before` entries, and what came out of it.
+    /// Puts a branch above the root, which holds `before` entries, and the child split off it.
     fn split_root(&mut self, before: usize, right: Child<T>) {
         if let Some(root) = self.root.take() {
             let left = Child { low: 0, len: before, node: root };
@@ -478,8 +478,8 @@ impl<T: Clone> Tree<T> {
 
     /// Removes the value of `key`. O(log n).
     ///
-    /// Nodes are not joined: what is removed in the order it came, or the other way round, empties
-    /// one node after the other. The tail stays when it is empty, with its buffer.
+    /// Nodes are not joined: removal in ascending or descending order empties one node after the
+    /// other. An empty tail stays, with its buffer.
     pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
         // Looked up first, so that an absent key copies nothing.
         if self.is_in_tail(key) {
@@ -544,7 +544,7 @@ pub(crate) struct Entries<'a, T> {
     front: Cursor<'a, T>,
     back: Cursor<'a, T>,
     tail: slice::Iter<'a, (u64, T)>,
-    /// Entries neither end has reached; the cursors do not know of each other.
+    /// Entries that neither end has reached; the cursors are independent.
     left: usize,
 }
 

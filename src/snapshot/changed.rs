@@ -1,11 +1,11 @@
+//! `Changed`: a snapshot with what changed since the one before, for readers that skip some.
+
 use super::{Change, MessageChange, Snapshot, Update};
 use crate::message::Message;
 
-/// The conversation behind an event that changed it, with what changed marked: an [`Update`]
-/// without its event.
+/// The conversation after a change, and what changed: an [`Update`] without its event.
 ///
-/// Where snapshots were skipped, the marks are those of all of them: what changed since the one
-/// that was seen before.
+/// If snapshots were skipped, it tells of all changes since the one that was seen before.
 #[derive(Clone, Debug)]
 pub struct Changed {
     snapshot: Snapshot,
@@ -67,7 +67,7 @@ impl Changed {
     pub(crate) fn skip_to(&mut self, later: Self) {
         let messages = match (self.change.messages, later.change.messages) {
             (MessageChange::NONE, change) | (change, MessageChange::NONE) => change,
-            // Keys may be given anew between the two.
+            // Keys may change between the two.
             (one, other) if one == other && self.message().map(Message::id) == later.message().map(Message::id) => {
                 other
             }

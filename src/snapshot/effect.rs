@@ -23,9 +23,9 @@ pub struct Effect<'u> {
 pub enum Action {
     /// The item began, or began again: more is to come.
     Opened,
-    /// A part of it came.
+    /// A further part of it came.
     Extended,
-    /// It is whole.
+    /// It is complete.
     Closed,
     /// It came or was changed as a whole: an activity, the state, the result of a tool call, an encrypted
     /// value.
@@ -33,8 +33,8 @@ pub enum Action {
 }
 
 impl Update {
-    /// What the event did to which item. `None` for a warning, for an event that is about none or about
-    /// several at once, such as `MESSAGES_SNAPSHOT`, and for one that changed nothing.
+    /// What the event did to which item. `None` for a warning, for an event about no item or about
+    /// several, such as `MESSAGES_SNAPSHOT`, and for an event that changed nothing.
     ///
     /// A result is about the tool call that it answers.
     ///
@@ -101,8 +101,8 @@ impl Update {
         Some(Effect { action, kind, id })
     }
 
-    /// The tool call that the event opened, extended, closed or answered, as it stands then; `None` where
-    /// it did so to none that is held.
+    /// The tool call that the event opened, extended, closed or answered, after the event; `None` where
+    /// there is none.
     #[must_use]
     pub fn tool_call(&self) -> Option<&ToolCall> {
         let effect = self.effect().filter(|effect| effect.kind == SubjectKind::ToolCall)?;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use super::{Entry, Inner};
 use crate::shared::list::Moved;
 
-/// The messages that grow at the moment, each of which a delta reaches without a walk down the list
-/// and without a look at a reference count. Their slots in the list are empty.
+/// The messages that grow at the moment. A delta reaches them without a walk down the list and without
+/// a check of a reference count. Their slots in the list are empty.
 ///
-/// An entry comes here when text begins in it, and when it grows while no reader holds the snapshot
-/// before, or twice in a row. It goes back when what streams into it is closed; and, but for the one
-/// that grew last, when a reader holds what is about to change: to copy all of them for each snapshot
-/// that is held would cost more than to walk to the one that grows.
+/// An entry comes here when text begins in it, when it grows while no reader holds the previous
+/// snapshot, or when it grows twice in a row. It goes back when its item is closed. All but the one
+/// that grew last go back when a reader holds what is about to change: a copy of all of them for each
+/// held snapshot would cost more than the walk to the one that grows.
 ///
-/// Why not the list alone: by `benches/instructions.sh` that costs 9 % more for one message (W1) and
-/// 10 % for 64 that take turns (W5), and with every snapshot kept 35 % for one (W1) and 28 % for many
-/// (W3). A shared tree of what is open would be as deep as the list is for W5.
+/// Why not the list alone: by `benches/instructions.sh` it costs 9 % more for one message (W1) and
+/// 10 % for 64 that take turns (W5); with every snapshot kept, 35 % for one (W1) and 28 % for many
+/// (W3). A shared tree of the open messages would be as deep as the list for W5.
 #[derive(Default)]
 pub(super) struct Growing {
     /// By ascending key.
@@ -23,12 +23,12 @@ pub(super) struct Growing {
     /// The message that grew last, here or not, and where it is if it is here.
     last: u64,
     place: usize,
-    /// Whether a reader held what changed since a message last grew elsewhere.
+    /// Whether a reader has held a change since a message last grew in the list.
     was_held: bool,
 }
 
 impl Growing {
-    /// As many as this at most: what is searched and moved stays small.
+    /// The most entries: keeps searches and moves small.
     const MAX: usize = 64;
 
     fn find(&self, key: u64) -> Result<usize, usize> {
@@ -37,14 +37,14 @@ impl Growing {
 
     #[inline]
     fn get(&self, key: u64) -> Option<&Entry> {
-        // Who reads a snapshot wants what just grew.
+        // A reader of a snapshot mostly wants the message that just grew.
         match self.entries.get(self.place) {
             Some((last, entry)) if *last == key => Some(entry),
             _ => self.entries.get(self.find(key).ok()?).map(|(_, entry)| entry),
         }
     }
 
-    /// The place of an entry that is put here. There has to be room.
+    /// Adds an entry and gives its place. There has to be room.
     fn insert(&mut self, key: u64, entry: Entry) -> usize {
         let (Ok(place) | Err(place)) = self.find(key);
         self.entries.insert(place, (key, entry));
@@ -53,7 +53,7 @@ impl Growing {
     }
 }
 
-/// Made where a reader holds what is about to change.
+/// Called only when a reader holds what is about to change.
 impl Clone for Inner {
     fn clone(&self) -> Self {
         let Growing { entries, last, .. } = &self.growing;

@@ -1,4 +1,4 @@
-//! The conversation as it stands: immutable, shared, and cheap to hold.
+//! Snapshots of the conversation, immutable and cheap to keep, and the updates that carry them.
 
 use core::fmt;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub use run::{OpenItem, Run, RunOutcome, Subagent, SubagentStatus};
 
 /// The conversation and the shared state at one moment. It never changes (rule A8).
 ///
-/// A clone is one pointer. Holding every snapshot of a stream costs, over the text itself, an
-/// amount for each event that grows with the logarithm of what came before.
+/// A clone is one pointer. To keep every snapshot of a stream costs, beside the text itself, memory
+/// for each event that grows with the logarithm of the conversation.
 #[derive(Clone)]
 pub struct Snapshot(pub(crate) Arc<Inner>);
 
@@ -41,14 +41,14 @@ pub(crate) struct Inner {
     pub(crate) rest: Arc<Rest>,
 }
 
-/// What changes less often than text does.
+/// The parts that change less often than text.
 #[derive(Clone)]
 pub(crate) struct Rest {
     /// The first message with an id.
     pub(crate) index: Index<u64>,
     pub(crate) calls: Index<CallPlace>,
     pub(crate) state: Document,
-    /// What the content of all activities takes.
+    /// The bytes of the content of all activities.
     pub(crate) activity_bytes: usize,
     pub(crate) runs: List<Arc<Run>>,
     /// Subagent invocations of the latest run, by id: their place in its list.
@@ -69,7 +69,7 @@ pub(crate) struct CallPlace {
     pub(crate) status: ItemStatus,
 }
 
-/// Whether a message or a tool call is whole.
+/// Whether a message or a tool call is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ItemStatus {
@@ -111,7 +111,7 @@ impl Snapshot {
         self.0.entry(*key).map(|entry| &entry.message)
     }
 
-    /// Whether the message with this id is whole.
+    /// Whether the message with this id is complete.
     #[must_use]
     pub fn message_status(&self, id: impl AsRef<str>) -> Option<ItemStatus> {
         let key = self.0.rest.index.get_str(id.as_ref())?;
@@ -125,7 +125,7 @@ impl Snapshot {
         self.call_at(place)
     }
 
-    /// Whether the tool call with this id is whole, its arguments included (rule A9).
+    /// Whether the tool call with this id is complete, with its arguments (rule A9).
     #[must_use]
     pub fn tool_call_status(&self, id: impl AsRef<str>) -> Option<ItemStatus> {
         let place = self.0.rest.calls.get_str(id.as_ref())?;
@@ -147,17 +147,17 @@ impl Snapshot {
         }
     }
 
-    /// The shared state; `{}` until someone sets it (rule A6). It reads and compares as a
-    /// [`serde_json::Value`] does; [`Document::to_value`] makes one of it.
+    /// The shared state; `{}` until an input or event sets it (rule A6). It reads and compares as a
+    /// [`serde_json::Value`] does; [`Document::to_value`] converts it to one.
     #[must_use]
     pub fn state(&self) -> &Document {
         &self.0.rest.state
     }
 
-    /// The shared state as a type of the application's. Costs a copy of the state.
+    /// The shared state, deserialized into a type of the application. Costs a copy of the state.
     ///
     /// # Errors
-    /// Where the state is no such value.
+    /// If the state does not fit the type.
     pub fn state_as<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         self.state().read_as()
     }
@@ -181,7 +181,7 @@ impl Snapshot {
         self.run()?.subagents.get_key(*place).map(AsRef::as_ref)
     }
 
-    /// The messages of one owner, in order: of a subagent invocation, or of the parent agent.
+    /// The messages of a subagent invocation, or of the parent agent for `None`, in order.
     pub fn messages_of<'s>(&'s self, owner: Option<&'s SubagentRunId>) -> impl Iterator<Item = &'s Message> {
         self.messages().iter().filter(move |message| message.subagent_run_id() == owner)
     }
@@ -207,7 +207,7 @@ impl Snapshot {
     /// late. What is open at this moment is not opened by them: for that, ask the pipeline
     /// ([`Pipeline::prelude`](crate::machine::Pipeline::prelude)).
     ///
-    /// Of several messages with one id (rules A10, A12) they carry all, but a consumer keeps the last.
+    /// They carry all messages that share an id (rules A10, A12), but a consumer keeps the last.
     #[must_use]
     pub fn to_events(&self) -> [Event; 2] {
         let messages: Vec<Message> = self.messages().iter().cloned().collect();
@@ -236,7 +236,8 @@ impl PartialEq for Snapshot {
     }
 }
 
-/// How much there is of everything; with `{:#?}`, the messages, the state and the latest run.
+/// The number of messages and of runs, and the outcome of the latest run; with `{:#?}`, the messages, the
+/// state and the latest run.
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_long = f.alternate();
@@ -251,7 +252,7 @@ impl fmt::Debug for Snapshot {
     }
 }
 
-/// The messages of a snapshot, in order. Serialized as a list in wire form.
+/// The messages of a snapshot, in order. Serializes as a list in wire form.
 #[derive(Clone, Copy)]
 pub struct Messages<'s> {
     inner: &'s Inner,
@@ -373,8 +374,8 @@ pub(crate) struct Change {
     pub(crate) run: bool,
 }
 
-/// Which messages changed: none, all that there may be, or the one with this key. One word, for every
-/// update has it.
+/// Which messages changed: none, possibly all, or the one with this key. One word, as every update
+/// has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageChange(u64);
 
@@ -382,7 +383,7 @@ impl MessageChange {
     pub(crate) const NONE: Self = Self(0);
     pub(crate) const MANY: Self = Self(u64::MAX);
 
-    /// The one with this key, which is neither the first nor the last of all numbers.
+    /// The message with this key, which is neither 0 nor the largest number.
     #[inline]
     pub(crate) const fn one(key: u64) -> Self {
         Self(key)
@@ -431,7 +432,7 @@ impl Update {
         self.snapshot
     }
 
-    /// Both, by value.
+    /// The item and the snapshot.
     #[must_use]
     pub fn into_parts(self) -> (Item, Snapshot) {
         (self.item, self.snapshot)
@@ -475,7 +476,7 @@ impl Update {
     }
 }
 
-/// What it is about; with `{:#?}`, the item and the snapshot.
+/// One line; with `{:#?}`, the item and the snapshot in full.
 impl fmt::Debug for Update {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_long = f.alternate();

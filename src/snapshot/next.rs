@@ -1,4 +1,4 @@
-//! What a conversation gives to the next run.
+//! The input of a thread's next run, made from a snapshot.
 
 use std::collections::HashSet;
 
@@ -8,16 +8,15 @@ use crate::message::Message;
 use crate::run_input::RunAgentInput;
 
 impl Snapshot {
-    /// The input of the next run of the thread: the messages, to which the application adds its own,
-    /// and the state.
+    /// The input of the next run of the thread: the messages and the state. The application adds its
+    /// own messages.
     ///
-    /// - A tool call that was never closed, as in a run that failed, is left out, with its result and
-    ///   with its message where that has nothing else: its arguments are cut off (rule A9), and nobody
-    ///   may take them for whole.
-    /// - The state `null` is left out, for an input cannot carry it: the run starts from `{}`, here as at
-    ///   the agent (rule A6).
+    /// - A tool call that was never closed, as in a run that failed, is left out with its result, and
+    ///   with its message if nothing else is in it: its arguments are incomplete (rule A9).
+    /// - A state of `null` is left out, as an input cannot carry it: the run starts from `{}`, here and
+    ///   at the agent (rule A6).
     ///
-    /// What is asked for by interrupts is answered by [`Snapshot::resume`]. Costs the messages.
+    /// For the answers to interrupts see [`Snapshot::resume`]. O(messages).
     ///
     /// # Examples
     /// ```
@@ -51,7 +50,8 @@ impl Snapshot {
         input
     }
 
-    /// A message without the calls that were never closed, which are noted; `None` where nothing is left.
+    /// The message without calls that were never closed, which are added to `cut`; `None` where nothing
+    /// is left.
     fn whole(&self, key: u64, entry: &Entry, cut: &mut HashSet<ToolCallId>) -> Option<Message> {
         let Message::Assistant(message) = &entry.message else { return Some(entry.message.clone()) };
         let is_cut = |id: &ToolCallId| {

@@ -1,4 +1,4 @@
-//! Runs as values: what is open, what is running, how it ended.
+//! A run in a snapshot: its ids, open items, subagents and outcome.
 
 use std::sync::Arc;
 
@@ -23,8 +23,7 @@ pub struct Run {
     pub parent_run_id: Option<RunId>,
     /// The protocol version that its producer declared.
     pub protocol_version: Option<Arc<str>>,
-    /// The answers that it was given to earlier interrupts; absent where its RUN_STARTED does not repeat
-    /// any.
+    /// The answers to earlier interrupts that it was given; absent if its RUN_STARTED repeats none.
     pub resume: Option<Arc<[ResumeEntry]>>,
     /// How it ended, or that it has not.
     pub outcome: RunOutcome,
@@ -32,7 +31,7 @@ pub struct Run {
     pub result: Option<Arc<Value>>,
     /// What its models used, as the producer sent it.
     pub usage: Option<Arc<[TokenUsage]>>,
-    /// By the number of its opening.
+    /// The open items, in the order opened.
     pub(crate) open: Tree<OpenItem>,
     pub(crate) subagents: List<Arc<Subagent>>,
 }
@@ -45,14 +44,14 @@ pub enum RunOutcome {
     Running,
     /// It did what it was asked to do.
     Success {
-        /// The tool calls that wait for an answer of the application's (rule R9).
+        /// The tool calls that wait for an answer of the application (rule R9).
         pending_tool_call_ids: Arc<[ToolCallId]>,
     },
     /// It waits for answers: [`Snapshot::resume`](super::Snapshot::resume) takes them.
     Interrupt {
         /// What it waits for.
         interrupts: Arc<[Interrupt]>,
-        /// The tool calls that wait for an answer of the application's (rule R9).
+        /// The tool calls that wait for an answer of the application (rule R9).
         pending_tool_call_ids: Arc<[ToolCallId]>,
     },
     /// It was stopped on purpose.
@@ -71,7 +70,7 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
-    /// One word for it: `running`, `success`, `interrupt`, `cancelled`, `error`, `truncated` or
+    /// Its name: `running`, `success`, `interrupt`, `cancelled`, `error`, `truncated` or
     /// `rejected`.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -109,7 +108,7 @@ impl Run {
         self.outcome == RunOutcome::Running
     }
 
-    /// What is open, in the order opened. For a run that failed or was cut off: what never closed.
+    /// The open items, in the order opened. For a run that failed or was cut off: those never closed.
     pub fn open(&self) -> impl ExactSizeIterator<Item = &OpenItem> {
         self.open.iter().map(|(_, item)| item)
     }
@@ -124,10 +123,10 @@ impl Run {
         self.subagents.iter().map(AsRef::as_ref)
     }
 
-    /// The sum of all entries of [`Run::usage`], each count for itself.
+    /// The sum of all entries of [`Run::usage`], count by count.
     ///
-    /// A count is absent where any entry leaves it out, for a sum that reads absent as zero would
-    /// be wrong; and where it would exceed 64 bits.
+    /// A count is absent where any entry leaves it out, as absent does not mean zero, and where it
+    /// would exceed 64 bits.
     #[must_use]
     pub fn total_usage(&self) -> Option<TokenUsage> {
         let entries = self.usage.as_deref().filter(|entries| !entries.is_empty())?;
@@ -145,8 +144,8 @@ impl Run {
         })
     }
 
-    /// The tool calls that wait for an answer of the application's (rule R9); none while the run
-    /// is active and none for one that failed.
+    /// The tool calls that wait for an answer of the application (rule R9); none while the run is
+    /// active, and none if it failed.
     #[must_use]
     pub fn pending_tool_call_ids(&self) -> &[ToolCallId] {
         match &self.outcome {
@@ -158,11 +157,11 @@ impl Run {
     }
 }
 
-/// Something that is open.
+/// An item that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenItem {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: SubjectKind,
     pub(crate) id: Id,
     /// The subagent invocation that opened it; absent for the parent agent.
@@ -195,13 +194,13 @@ pub struct Subagent {
     pub parent_tool_call_id: Option<ToolCallId>,
     /// The message that spawned it.
     pub parent_message_id: Option<MessageId>,
-    /// How it stands.
+    /// Whether it runs, and how it ended.
     pub status: SubagentStatus,
     /// What it gave back.
     pub result: Option<Arc<Value>>,
 }
 
-/// How an invocation of a subagent stands.
+/// Whether an invocation of a subagent runs, and how it ended.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SubagentStatus {

@@ -1,4 +1,4 @@
-//! What the tests of assembly share.
+//! Helpers of the tests of assembly.
 
 use ag_ui_stream::id::SequentialIds;
 use ag_ui_stream::machine::{Machine, Push};
@@ -6,7 +6,7 @@ use ag_ui_stream::snapshot::{Snapshot, Update};
 use ag_ui_stream::{Error, Options, Rule, Warning};
 use serde_json::{Value, json};
 
-/// What a pipeline made of a stream.
+/// The result of a pipeline for a stream.
 #[derive(Clone, Debug)]
 pub struct Assembled {
     pub updates: Vec<Update>,

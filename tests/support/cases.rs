@@ -1,4 +1,4 @@
-//! Tables of cases: where one fails, the test says which.
+//! `cases`: tables of cases in a test, which names the case that failed.
 
 #![allow(unreachable_pub, reason = "each test has its own copy")]
 

@@ -1,4 +1,4 @@
-//! Where the crate differs from npm `@ag-ui/client` 1.0.0 on purpose, one table.
+//! The table of the intended differences from npm `@ag-ui/client` 1.0.0.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -17,7 +17,7 @@ pub enum Aspect {
     State,
 }
 
-/// How a difference is told.
+/// How a difference is recognized.
 #[derive(Debug)]
 pub enum How {
     /// Events or messages are spelled in two ways: this makes one of both.
@@ -33,7 +33,7 @@ pub struct Difference {
     pub rule: Rule,
     /// What the crate does, the heading in `docs/differences.md`.
     pub name: &'static str,
-    /// What it can show in.
+    /// The parts of the result that it can affect.
     pub aspects: &'static [Aspect],
     pub how: How,
     /// A stream, one event a line, that shows it and no other.
@@ -48,7 +48,7 @@ const ALL: &[Aspect] = &[Verdict, Events, Outcomes, Messages, State];
 pub const DIFFERENCES: &[Difference] = &[
     Difference {
         rule: Rule::S6,
-        name: "no role stays no role",
+        name: "an absent role stays absent",
         aspects: &[Events],
         how: Spelled(|event| {
             if event["type"] == "TEXT_MESSAGE_START" && event["role"] == "assistant" {
@@ -208,7 +208,7 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rule: Rule::E9,
-        name: "an event whose type is no string is fatal",
+        name: "an event whose type is not a string is fatal",
         aspects: ALL,
         how: When(|case| case.rejects(Rule::E9)),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
@@ -217,7 +217,7 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rule: Rule::E5,
-        name: "a discriminator that is no string is malformed",
+        name: "a discriminator that is not a string is malformed",
         aspects: ALL,
         how: When(has_a_malformed_discriminator),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
@@ -238,7 +238,7 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rule: Rule::A11,
-        name: "what streams into a dropped message goes into no other",
+        name: "text for a dropped message goes into no other",
         aspects: &[Messages],
         how: When(|case| case.warns(Rule::A11)),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
@@ -285,7 +285,7 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rule: Rule::C8,
-        name: "an explicit event for what chunks hold is fatal at once, whatever its tag",
+        name: "an explicit event for a chunked item is fatal at once, whatever its tag",
         aspects: ALL,
         how: When(is_mixed_at_once),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
@@ -295,7 +295,7 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rule: Rule::A12,
-        name: "text streams into the message that a call made, where another shares its id",
+        name: "text streams into the message that a call made, even if another shares its id",
         aspects: &[Messages],
         how: When(shares_its_id),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
@@ -376,7 +376,7 @@ fn is_of_another_owner(case: &Case) -> bool {
     })
 }
 
-/// Whether a message with calls has an owner in ours, and none in the reference.
+/// Whether a message with calls has an owner here, and none in the reference.
 fn is_untagged(case: &Case) -> bool {
     let owned = |message: &Value| message["subagentRunId"].is_string();
     let mut pairs = case.ours.messages.iter().zip(&case.theirs.messages);

@@ -1,5 +1,4 @@
-//! Runs the scripts of `tests/interop`, where Node or Python and the packages that they compare with
-//! are there.
+//! Runs the scripts of `tests/interop` if Node or Python and their packages are installed.
 
 #![allow(dead_code, reason = "each test uses its own part")]
 #![allow(unreachable_pub, reason = "each test has its own copy")]

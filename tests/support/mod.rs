@@ -1,4 +1,4 @@
-//! What the tests of the stages share: events as JSON in few words, and how to run a machine.
+//! Helpers of the tests of the stages: short functions for events as JSON, and drivers of machines.
 
 #![allow(dead_code, reason = "each test uses its own part")]
 #![allow(unreachable_pub, reason = "each test has its own copy")]
@@ -23,7 +23,7 @@ pub fn seeded(cases: u32) -> proptest::test_runner::Config {
     Config { cases, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..Config::default() }
 }
 
-/// What a machine gave, and how it ended.
+/// The outputs of a machine, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Driven<T> {
     pub out: Vec<T>,

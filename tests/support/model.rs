@@ -1,5 +1,5 @@
-//! A second opinion on assembly: messages as plain JSON in a plain list, searched from the start
-//! for every event, in the words of the rules.
+//! A naive model of assembly: messages as plain JSON in a plain list, searched from the start for every
+//! event, in the words of the rules.
 
 use ag_ui_stream::Rule;
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ struct Held {
     message: Value,
 }
 
-/// What is open: its kind, its id, and the message that it streams into.
+/// An open item: its kind, its id, and the message that it streams into.
 #[derive(Clone, Debug)]
 struct Open {
     kind: &'static str,
@@ -70,7 +70,7 @@ impl Model {
         self.held.iter().map(|held| held.message.clone()).collect()
     }
 
-    /// The kinds and ids of what is open.
+    /// The kinds and ids of the open items.
     pub fn open(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.open.iter().map(|open| (open.kind, open.id.as_str()))
     }

@@ -1,4 +1,4 @@
-//! A server from before 1.0, over whichever connection (R11).
+//! A run with a server from before 1.0, over HTTP or WebSocket (R11).
 
 use ag_ui_stream::input::ProtocolVersion;
 use ag_ui_stream::message::AssistantMessage;
@@ -19,8 +19,8 @@ pub fn with_a_subagent(mut input: RunAgentInput) -> RunAgentInput {
     input
 }
 
-/// That it was sent what it accepts, and that of what came of a run with [`SUBAGENT`] in it that is left
-/// out, with warnings.
+/// Checks that the server was sent an input that it accepts, and that [`SUBAGENT`] was dropped from its
+/// events, with warnings.
 pub fn check(sent: &Value, items: &[Item]) {
     assert_eq!(sent.get("protocolVersion"), None);
     assert_eq!(sent["messages"][1], json!({"id": "a", "role": "assistant"}));

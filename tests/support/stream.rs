@@ -15,7 +15,7 @@ use ag_ui_stream::machine::{Cut, Machine, Push};
 use ag_ui_stream::{Error, Event, EventType, Item, Rule};
 use futures::Stream;
 
-/// What a source does when it is polled.
+/// What a source does on a poll.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step<T> {
     /// Gives this.
@@ -162,7 +162,7 @@ pub fn fault() -> Error {
     Violation::new(Rule::S2, 7, EventType::Custom, "this", "that").into()
 }
 
-/// What [`Toy`] is told.
+/// The inputs of [`Toy`].
 pub fn tell(order: &str) -> Event {
     CustomEvent::new(order, serde_json::Value::Null).into()
 }
@@ -235,7 +235,7 @@ pub fn greedy<T>() -> impl Stream<Item = T> {
     })
 }
 
-/// What a stream with a greedy source gives next, when so much time has passed; the clock is paused.
+/// The next item of a stream with a greedy source, after so much time; the clock is paused.
 pub async fn next_after<S: Stream + Unpin>(stream: &mut S, time: std::time::Duration) -> Option<S::Item> {
     let (next, ()) = tokio::join!(futures::StreamExt::next(stream), async {
         tokio::task::yield_now().await;

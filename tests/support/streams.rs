@@ -1,4 +1,4 @@
-//! Streams from a seed: mostly legal, of few ids and owners, so that they meet.
+//! Generates streams from a seed: mostly legal, with few ids and owners, so that they collide.
 
 use serde_json::{Map, Value, json};
 

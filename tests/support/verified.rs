@@ -1,4 +1,4 @@
-//! What the tests of verification share.
+//! Helpers of the tests of verification.
 
 use ag_ui_stream::error::{History, Subject, SubjectKind, Violation};
 use ag_ui_stream::machine::{IdChecks, Verifier};
@@ -83,7 +83,7 @@ pub fn subject(kind: SubjectKind, id: &str) -> Subject {
 pub struct Kind {
     pub kind: SubjectKind,
     pub start: fn(&str) -> Value,
-    /// Spans have none.
+    /// `None` for spans, which have no content.
     pub content: Option<fn(&str) -> Value>,
     pub end: fn(&str) -> Value,
     /// `an open …` in the words of errors.

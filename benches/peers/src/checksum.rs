@@ -1,4 +1,4 @@
-//! What a contender has assembled, reduced to a few numbers, and the slow,
+//! Checksums of the conversation that a contender has assembled, and the slow,
 //! obvious assembly it is checked against.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The floor: what reading the events costs at the very least.
+//! The floor: the least cost of reading the events.
 //!
 //! `serde_json` parses each event into a borrowed struct of just its fields,
 //! and the text deltas go onto one `String`. No ids are kept, nothing is

@@ -1,4 +1,4 @@
-//! The agent behind a WebSocket address.
+//! `WebSocketAgent`: runs an agent behind a WebSocket address.
 
 use core::fmt;
 use core::future::Future;
@@ -18,37 +18,36 @@ use tungstenite::protocol::WebSocketConfig;
 use super::{WebSocketConnection, WebSocketEvents, WebSocketOptions};
 use crate::agent::{Agent, AgentError, BoxError, RawEventStream, told};
 use crate::client::builder::{CONNECT, Runner, Setup, agent_and_builder};
-use crate::client::guard::within;
+use crate::client::stoppable::within;
 use crate::client::{AbortHandle, ClientError};
 use crate::codec::MessageDecoder;
 use crate::options::Options;
 use crate::run_input::RunAgentInput;
 use crate::version::ProtocolVersion;
 
-/// How much may wait to be written beside the input: answers to pings, the goodbye.
+/// The most bytes that may wait to be written beside the input: answers to pings, the close frame.
 ///
-/// Without a bound a server that sends pings and does not read the answers fills the memory. Where it
-/// is met the library keeps the answer to the last ping alone, which is all that the protocol asks for.
+/// Without a bound, a server that sends pings and does not read the answers fills the memory. At the
+/// bound the library keeps only the answer to the last ping, which is all that the protocol requires.
 const WRITE_BUFFER: usize = 64 * 1024;
 
 /// An agent behind a WebSocket address: it sends the input of a run as one text message, and gives
 /// the events that come back ([`WebSocketEvents`]).
 ///
-/// AG-UI 1.0 has no binding to WebSocket. This is what agents and clients that use it do: the input
+/// AG-UI 1.0 defines no binding to WebSocket. This is what agents and clients that use it do: the input
 /// first, then an event in each message, one run a connection.
 ///
-/// - What is sent is the input as [`Outgoing`](crate::input::Outgoing) makes it ready (rule T4). What that has to say are the
-///   first warnings of the stream.
-/// - One connection a run: nothing is tried again, nothing resumed, no connection used twice. It is
-///   closed with the stream, which ends when the server closes it, or
-///   [a moment after](WebSocketOptions::after_run) the event that ends the run.
-/// - What waits to be written, the input and answers to pings, takes no more memory than the input and
-///   64 KiB: a server that sends pings and reads nothing gets an answer to the last one, once it reads.
-/// - To drop the stream is to close the connection; an [`AbortHandle`] does so from elsewhere.
+/// - The input is prepared by [`Outgoing`](crate::input::Outgoing) (rule T4). Its warnings come first in
+///   the stream.
+/// - One connection a run: no retry, no resuming, no reuse. It is closed with the stream, which ends when
+///   the server closes it, or [a moment after](WebSocketOptions::after_run) the event that ends the run.
+/// - Bytes that wait to be written, the input and answers to pings, are bounded by the length of the
+///   input and 64 KiB: a server that sends pings and reads nothing gets an answer to the last one.
+/// - Dropping the stream closes the connection; an [`AbortHandle`] does so from elsewhere.
 ///
 /// [`start`](WebSocketAgent::start) gives the events with a typed error of the source. As an
-/// [`Agent`] it gives the same, that error within [`AgentError`]. For a connection of your own
-/// (another TLS, a proxy, a socket that is kept) see [`WebSocketExt`](super::WebSocketExt).
+/// [`Agent`] it gives the same, with that error within [`AgentError`]. For a connection of your own
+/// (another TLS, a proxy, a socket for several runs) see [`WebSocketExt`](super::WebSocketExt).
 ///
 /// # Examples
 /// ```no_run
@@ -87,10 +86,10 @@ impl WebSocketAgent {
     /// how they are read.
     ///
     /// # Errors
-    /// [`ClientError`], those from before the first event.
+    /// [`ClientError`]: the variants before the first event.
     ///
     /// # Cancel safety
-    /// To drop the future is to give the run up; the server may have begun it.
+    /// Dropping the future abandons the run, which the server may have begun.
     pub async fn start(&self, input: RunAgentInput) -> Result<WebSocketEvents, ClientError> {
         let options = &self.runner.options;
         let run = async |body: String, deadline, abort| {
@@ -106,7 +105,7 @@ impl WebSocketAgent {
         Ok(events.with_peer(peer, first))
     }
 
-    /// Opens a socket that holds back so many bytes at most.
+    /// Opens a socket in which at most so many bytes wait to be written.
     async fn open(&self, max_unwritten: usize) -> Result<WebSocketConnection, ClientError> {
         let mut request = request_to(&self.uri)?;
         request.headers_mut().extend(self.runner.headers.clone());
@@ -166,7 +165,7 @@ agent_and_builder!(
 );
 
 impl WebSocketAgentBuilder {
-    /// How long it may take until the socket is open; `None` as long as the system allows.
+    /// Limits the time until the socket is open; `None` for the limit of the system.
     pub fn connect_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.setup.connect = limit.into();
         self
@@ -175,7 +174,7 @@ impl WebSocketAgentBuilder {
     /// The agent.
     ///
     /// # Errors
-    /// [`ClientError::Request`] for an invalid address of a WebSocket;
+    /// [`ClientError::Request`] for an invalid WebSocket address;
     /// [`ClientError::Prepare`] for an invalid header.
     pub fn build(self) -> Result<WebSocketAgent, ClientError> {
         let uri: Uri = self.url.parse().map_err(|error: InvalidUri| ClientError::Request(error.into()))?;

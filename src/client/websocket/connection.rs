@@ -1,4 +1,4 @@
-//! A socket that the client opened.
+//! `WebSocketConnection`: a socket that the client opened, closed when it is dropped.
 
 use core::fmt;
 use core::pin::Pin;
@@ -15,7 +15,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 /// The socket of a run of a [`WebSocketAgent`](super::WebSocketAgent).
 ///
-/// When it is dropped it says goodbye (1000), if that can be written without waiting, and is closed.
+/// On drop it sends a close frame (1000), if that can be written without waiting, and is closed.
 pub struct WebSocketConnection(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl WebSocketConnection {
@@ -35,7 +35,7 @@ impl Stream for WebSocketConnection {
         let mut socket = Pin::new(&mut self.0);
         let next = socket.as_mut().poll_next(cx);
         if next.is_pending() {
-            // An answer to a ping that found no room before. That it fails is for the next read to say.
+            // An answer to a ping that found no room before. The next read reports a failure.
             let _ = socket.poll_flush(cx);
         }
         next
@@ -48,7 +48,7 @@ impl Drop for WebSocketConnection {
         let mut cx = Context::from_waker(&waker);
         let mut socket = Pin::new(&mut self.0);
         let goodbye = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
-        // It fails where the socket is closed already, and then the answer to that is sent.
+        // It fails if the socket is closed already; then the answer to that is sent.
         if socket.as_mut().poll_ready(&mut cx).is_ready() {
             let _ = socket.as_mut().start_send(Message::Close(Some(goodbye)));
         }

@@ -1,4 +1,4 @@
-//! From a socket to events.
+//! The events of a WebSocket.
 
 use core::fmt;
 use core::pin::Pin;
@@ -12,8 +12,8 @@ use tungstenite::Message;
 
 use super::WebSocketConnection;
 use super::messages::{Decoded, Messages};
-use crate::client::guard::{Deadline, Guarded, guarded_events, until};
 use crate::client::options::{Common, common_options};
+use crate::client::stoppable::{Deadline, Stoppable, stoppable_events, until};
 use crate::client::{AbortHandle, ClientError};
 use crate::error::Error;
 use crate::machine::Downgrader;
@@ -38,10 +38,10 @@ pub struct WebSocketOptions {
 }
 
 impl WebSocketOptions {
-    /// How long no message may come, unless told otherwise: two minutes. Servers that send pings do
-    /// so every few seconds.
+    /// The default of the longest time without a message: two minutes. Servers that send pings do so
+    /// every few seconds.
     pub const DEFAULT_NO_MESSAGE: Duration = Common::SILENCE;
-    /// How long to wait after the end of a run, unless told otherwise: one second.
+    /// The default of the wait after the end of a run: one second.
     pub const DEFAULT_AFTER_RUN: Duration = Duration::from_secs(1);
 
     /// The default [`Limits`](crate::Limits), all timers but no deadline.
@@ -49,9 +49,9 @@ impl WebSocketOptions {
         Self { common: Common::new(Some(Self::DEFAULT_AFTER_RUN)) }
     }
 
-    /// How long the server may take to take the input, [`ClientError::NotSent`], and then how long no
-    /// message may come, counted while the reader waits, [`ClientError::Silent`]. A ping is a message,
-    /// a part of one is none. `None` for ever.
+    /// The longest time to send the input, else [`ClientError::NotSent`], and then without a message,
+    /// counted while the reader waits, else [`ClientError::Silent`]. A ping counts as a message, a part
+    /// of a message does not. `None` for no limit.
     pub fn no_message_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.common.silence = limit.into();
         self
@@ -65,18 +65,17 @@ pin_project! {
     /// that takes raw events.
     ///
     /// - **Messages**: a text message is one event in JSON. A binary message is protobuf (rule T2,
-    ///   feature `protobuf`): one or more whole frames, each a length of four bytes and an event,
-    ///   as this crate and npm `@ag-ui/proto` write them; or one event without its length. Which of
-    ///   the two is plain, since no event begins with a zero.
-    /// - **Pings** are answered while the stream is read. A server that sends them faster than it
-    ///   takes the answers gets the last one: what waits to be written is bounded
-    ///   ([`WebSocketAgent`](super::WebSocketAgent)), events go on, and where none comes it is
-    ///   [`ClientError::NoEvent`]. A socket that was opened elsewhere has the bound of its own
+    ///   feature `protobuf`): one or more complete frames, each a length of four bytes and an event,
+    ///   as this crate and npm `@ag-ui/proto` write them; or one event without its length. The two are
+    ///   distinct, since no event begins with a zero.
+    /// - **Pings** are answered while the stream is read. A server that sends them faster than it reads
+    ///   the answers gets only the last one, as the bytes to be written are bounded
+    ///   ([`WebSocketAgent`](super::WebSocketAgent)). Events go on; without any, the error is
+    ///   [`ClientError::NoEvent`]. A socket of your own has the bound of its
     ///   [`max_write_buffer_size`](tungstenite::protocol::WebSocketConfig::max_write_buffer_size),
-    ///   which is none unless it is set.
+    ///   which is unlimited by default.
     /// - **Ending**: with a close without a code or with 1000 or 1001, and when nothing more comes
-    ///   [after the end of a run](WebSocketOptions::after_run). That the run was over when the
-    ///   socket was closed is for verification to say.
+    ///   [after the end of a run](WebSocketOptions::after_run). Verification checks that the run was over.
     /// - **Errors**: [`Error::Source`] with a [`ClientError`], and those of the decoder:
     ///   [`Error::LimitExceeded`] for a message that is too long, [`Error::Malformed`] for protobuf
     ///   that cannot be read (rule T2) and for text that is not UTF-8 (rule E9). The error is the
@@ -89,22 +88,22 @@ pin_project! {
     #[must_use = "streams do nothing unless polled"]
     pub struct WebSocketEvents<S = WebSocketConnection> {
         #[pin]
-        events: Guarded<Decoded<S>>,
+        events: Stoppable<Decoded<S>>,
     }
 }
 
-guarded_events!(WebSocketEvents<S> where Result<Message, tungstenite::Error>);
+stoppable_events!(WebSocketEvents<S> where Result<Message, tungstenite::Error>);
 
 impl<S> WebSocketEvents<S> {
     pub(super) fn open(socket: S, options: &WebSocketOptions, deadline: Deadline, abort: AbortHandle) -> Self {
         let options = &options.common;
         let decoded = Decoded::new(Messages::new(socket, options.silence), options.limits());
-        Self { events: Guarded::new(decoded, options, deadline, abort) }
+        Self { events: Stoppable::new(decoded, options, deadline, abort) }
     }
 }
 
-/// From a socket that is open already to its events, with one call: any stream of the messages of
-/// `tungstenite`, a half of a socket and `&mut` of one included.
+/// The events of a socket of your own, with one call: of any stream of `tungstenite` messages, also a
+/// half of a socket or a `&mut` to one.
 ///
 /// # Examples
 /// One socket for many runs, each with an input of its own:
@@ -138,7 +137,7 @@ pub trait WebSocketExt: Stream<Item = Result<Message, tungstenite::Error>> + Siz
 
     /// The same with other options. A [deadline](WebSocketOptions::deadline) counts from here.
     ///
-    /// A socket with a bound of its own on messages that is lower keeps to that.
+    /// If the socket has a lower bound on messages of its own, that one applies.
     fn agent_events_with(self, options: WebSocketOptions) -> WebSocketEvents<Self> {
         WebSocketEvents::open(self, &options, until(options.common.deadline), AbortHandle::new())
     }

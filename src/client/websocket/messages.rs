@@ -1,4 +1,4 @@
-//! From what a socket gives to what a decoder takes.
+//! Turns the messages of a socket into input for a decoder.
 
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
@@ -59,7 +59,7 @@ where
                 // A ping is answered by the socket when it is polled again.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                 Some(Ok(Message::Close(frame))) => {
-                    // So is a close. Nothing else can come.
+                    // So is a close. Nothing comes after it.
                     let _ = this.socket.poll_next(cx);
                     match frame {
                         None => None,
@@ -78,14 +78,14 @@ where
                 Some(Err(error)) => Some(Err(ClientError::Body(error.into()))),
             });
         }
-        // Pings without end must not keep the task from the others on its thread.
+        // An endless row of pings must not block the other tasks of the thread.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 }
 
 pin_project! {
-    /// The events of a socket, before what can end them.
+    /// The events of a socket, without timers and handle.
     pub(super) struct Decoded<S> {
         #[pin]
         inner: Staged<Messages<S>, MessageDecoder>,

@@ -1,4 +1,4 @@
-//! Agents behind WebSocket.
+//! The client for agents behind WebSocket.
 
 mod agent;
 mod connection;

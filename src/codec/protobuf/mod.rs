@@ -1,10 +1,12 @@
-//! Length-prefixed protobuf: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-protobuf>.
+//! The decoder and encoder of length-prefixed protobuf: <https://docs.ag-ui.com/spec/1.0/basic/transports/http-protobuf>.
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use self::schema::Reading;
 use self::wire::{Field, Fields, broken, is_message, put_varint};
-use super::feed::{Count, Feed, Framing};
+use super::feed::{Count, Feed, Framing, read_in_place};
 use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
 use crate::event::{Event, EventType};
 use crate::limits::Limits;
@@ -15,17 +17,17 @@ mod open;
 mod schema;
 mod wire;
 
-/// How many bytes say how long a frame is.
+/// The bytes of the length of a frame.
 const PREFIX: usize = 4;
 
-/// Why a frame is no event.
+/// Why a frame is rejected.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
-    /// It cannot be read; what is there instead.
+    /// It cannot be read; this was found.
     Broken(String),
     /// An open value in it is nested too deep.
     TooDeep,
-    /// It is longer as JSON than an event may be.
+    /// As JSON it would be longer than an event may be.
     TooLong,
 }
 
@@ -34,46 +36,46 @@ enum Fault {
 ///
 /// In: bytes, cut anywhere. Out, in order, for each frame: a [`Warning`](crate::Warning) for every
 /// content part that is not known here (rule E3) and every open value that holds numbers which JSON
-/// cannot say (rule E10), then the event, as the JSON that it stands for ([`Raw::Value`]), so that
-/// enforcement comes to the same verdict as on JSON (rule P4). A frame that holds an event from a
-/// later version is dropped with a warning: it has no name to pass on.
+/// cannot say (rule E10), then the event, as the JSON that it stands for, so that enforcement comes to the
+/// same verdict as on JSON (rule P4): as text ([`Raw::Bytes`]) where it is no more than strings, else as a
+/// [`Raw::Value`]. A frame that holds an event from a later version is dropped with a warning: it has no
+/// name to pass on.
 ///
 /// - A frame is a length of four bytes, the highest first, and one `Event` message.
 /// - Unknown fields are ignored; fields that occur twice are merged; an absent field is absent.
-/// - A required string that is absent is empty, which is what protobuf has for the empty string.
-/// - Unknown roles, outcomes and patch operations are passed on for enforcement to judge.
-/// - Numbers in open values are doubles; whole ones become integers, and NaN and the infinities, which
-///   JSON has no words for, null with a warning (rules E10 and P4).
+/// - An absent required string is the empty string: protobuf does not distinguish them.
+/// - Unknown roles, outcomes and patch operations are passed on to enforcement.
+/// - Numbers in open values are doubles; whole ones become integers. NaN and the infinities, which JSON
+///   cannot express, become null with a warning (rules E10 and P4).
 ///
 /// # Ending
 /// An end within a frame is [`Error::Truncated`].
 ///
 /// # Errors
-/// [`Error::Malformed`] (rule T2) for a frame that cannot be read: no protobuf, strings that are
+/// [`Error::Malformed`] (rule T2) for a frame that cannot be read: invalid protobuf, strings that are
 /// not UTF-8, no event or two in one envelope, a base that is missing or names another type, a
 /// union with two members. [`Error::LimitExceeded`] for a frame longer than
 /// [`Limits::max_event_bytes`], before the memory is taken; for one that would be longer than that
-/// as JSON; for open values nested deeper than [`Limits::max_depth`]. What came before it
-/// is popped before [`fault`](ProtobufDecoder::fault) tells of it.
+/// as JSON; for open values nested deeper than [`Limits::max_depth`]. All events before the error are
+/// popped before [`fault`](ProtobufDecoder::fault) gives it.
 ///
 /// # Cost
-/// Two passes over the bytes: one that finds out what is there and what it will take, one that
-/// copies. A frame that comes in one piece is read where it is.
+/// An event of strings: one pass over the bytes, and one copy. Others: two passes, one that finds out what is
+/// there and what it will take, one that copies. A frame that comes in one piece is read where it is.
 ///
 /// # Examples
 /// ```
 /// use ag_ui_stream::codec::{Format, ProtobufDecoder};
 /// use ag_ui_stream::event::StepStartedEvent;
 /// use ag_ui_stream::{Raw, RawItem};
-/// use serde_json::json;
 ///
 /// let frame = Format::Protobuf.encode(&StepStartedEvent::new("think").into())?;
 /// let mut decoder = ProtobufDecoder::new();
 /// decoder.push(&frame[..7])?;
 /// assert_eq!(decoder.pop(), None);
 /// decoder.push(&frame[7..])?;
-/// let raw = Raw::Value(json!({"type": "STEP_STARTED", "stepName": "think"}));
-/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw, index: 0 }));
+/// let json = br#"{"type":"STEP_STARTED","stepName":"think"}"#;
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(json[..].into()), index: 0 }));
 /// decoder.finish()?;
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
@@ -103,21 +105,23 @@ impl ProtobufDecoder {
 #[derive(Debug, Default)]
 pub(super) struct ProtobufFraming {
     limits: Limits,
-    /// The beginning of a frame, its length included, that did not come in one piece.
+    /// The beginning of a frame, with its length, that did not come in one piece.
     frame: Vec<u8>,
     pub(super) count: Count,
-    /// What one frame gave.
+    /// The outputs of one frame.
     ready: VecDeque<RawItem>,
 }
 
 impl Framing for ProtobufFraming {
     type Item = RawItem;
 
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<RawItem>, Error> {
-        while self.ready.is_empty() && !rest.is_empty() {
-            self.take(rest)?;
-        }
-        Ok(self.ready.pop_front())
+    fn next(&mut self, rest: &mut Bytes) -> Result<Option<RawItem>, Error> {
+        read_in_place(rest, |rest, _| {
+            while self.ready.is_empty() && !rest.is_empty() {
+                self.take(rest)?;
+            }
+            Ok(self.ready.pop_front())
+        })
     }
 
     fn end(&mut self) -> Result<Option<RawItem>, Error> {
@@ -130,7 +134,7 @@ impl ProtobufFraming {
         &self.frame
     }
 
-    /// Reads one frame, or more of it.
+    /// Reads one frame, or a part of it.
     fn take(&mut self, rest: &mut &[u8]) -> Result<(), Error> {
         if self.frame.is_empty() {
             if let Some((prefix, tail)) = rest.split_first_chunk::<PREFIX>() {
@@ -168,8 +172,8 @@ impl ProtobufFraming {
 
 /// Whether a WebSocket message is frames, and not one event without a length.
 ///
-/// A frame's length begins with zero below 16 MiB, and no protobuf message ever does; beyond that,
-/// a length is told by being that of the rest.
+/// The length of a frame below 16 MiB begins with a zero byte, and no protobuf message does. A larger
+/// length is recognized if it is that of the rest.
 #[cfg(feature = "websocket")]
 pub(super) fn is_framed(message: &[u8]) -> bool {
     message.first() == Some(&0)
@@ -187,7 +191,7 @@ pub(super) fn read_in_message(
 ) -> Result<(), Error> {
     let max = limits.max_event_bytes;
     let (len, tail) = if is_framed {
-        // What a message lacks comes in no other.
+        // The rest of a frame does not come in another message.
         let cut = || fault(*count, limits, broken("a message that ends within a frame"), None);
         let (prefix, tail) = rest.split_first_chunk().ok_or_else(cut)?;
         let len = frame_len(*prefix);
@@ -213,6 +217,10 @@ fn frame_len(prefix: [u8; PREFIX]) -> usize {
 
 /// Reads one event, without its length.
 fn read_event(count: &mut Count, limits: &Limits, frame: &[u8], out: &mut VecDeque<RawItem>) -> Result<(), Error> {
+    if let Some(json) = schema::plain(frame, limits.max_event_bytes) {
+        out.push_back(count.event(Raw::Bytes(json.into())));
+        return Ok(());
+    }
     match read_envelope(frame, limits.max_event_bytes) {
         Ok(Envelope::Event(event_type, occurrences)) => {
             let mut cx = Reading::new(event_type, limits.depth());
@@ -243,7 +251,7 @@ fn fault(count: Count, limits: &Limits, fault: Fault, event_type: Option<EventTy
     }
 }
 
-/// What a frame holds.
+/// The content of a frame.
 enum Envelope<'a> {
     /// Every occurrence of the event's field: together they are one message.
     Event(EventType, Vec<&'a [u8]>),
@@ -251,7 +259,7 @@ enum Envelope<'a> {
     Unknown(u32),
 }
 
-/// Finds the event in a frame, and looks it through.
+/// Finds the event in a frame, and checks it.
 fn read_envelope(frame: &[u8], max: usize) -> Result<Envelope<'_>, (Fault, Option<EventType>)> {
     let mut known = None;
     let mut occurrences = Vec::new();
@@ -283,8 +291,8 @@ fn read_envelope(frame: &[u8], max: usize) -> Result<Envelope<'_>, (Fault, Optio
     match (known, unknown) {
         (Some(event_type), _) => Ok(Envelope::Event(event_type, occurrences)),
         (None, Some(field)) if is_whole => Ok(Envelope::Unknown(field)),
-        (None, Some(_)) => Err((broken("an unknown event that is no message"), None)),
-        (None, None) => Err((broken("an envelope without one"), None)),
+        (None, Some(_)) => Err((broken("an unknown event that is not a message"), None)),
+        (None, None) => Err((broken("an empty envelope"), None)),
     }
 }
 
@@ -349,6 +357,7 @@ mod tests {
         match decode(envelope) {
             (items, None) => match &items[..] {
                 [RawItem::Event { raw: Raw::Value(value), index: 0 }] => value.clone(),
+                [RawItem::Event { raw: Raw::Bytes(json), index: 0 }] => serde_json::from_slice(json).unwrap(),
                 other => panic!("{other:?}"),
             },
             (_, Some(error)) => panic!("{error}"),
@@ -418,11 +427,11 @@ mod tests {
     fn t2_what_cannot_be_read_is_fatal_and_says_why() {
         let head = "expected an event in protobuf, found ";
         for (envelope, found) in [
-            (vec![], "T2: event 0: {}an envelope without one"),
+            (vec![], "T2: event 0: {}an empty envelope"),
             (vec![0x08], "T2: event 0: {}the end of the message within a field"),
             (vec![0x08, 1], "T2: TEXT_MESSAGE_START (event 0): {}a number where the message should be"),
-            (vec![0xc0, 0x3e, 1], "T2: event 0: {}an envelope without one"),
-            (field(32, b"\xff"), "T2: event 0: {}an unknown event that is no message"),
+            (vec![0xc0, 0x3e, 1], "T2: event 0: {}an empty envelope"),
+            (field(32, b"\xff"), "T2: event 0: {}an unknown event that is not a message"),
             (field(14, b""), "T2: RUN_ERROR (event 0): {}an event without its base"),
             (event(14, 12, &[]), "T2: RUN_ERROR (event 0): {}an event whose base names the type number 12"),
             (field(1, b"\x0a\x00\x12"), "T2: TEXT_MESSAGE_START (event 0): {}the end of the message within a field"),
@@ -603,7 +612,7 @@ mod tests {
             );
         }
         let mut decoder = decoder();
-        decoder.push(&[0xff; 4]).unwrap();
+        decoder.push([0xff; 4]).unwrap();
         assert_eq!(decoder.pop(), None);
         assert!(decoder.fault().is_some());
         assert!(decoder.partial().len() <= 4);

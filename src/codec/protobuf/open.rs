@@ -1,8 +1,8 @@
-//! Open values: JSON as `google.protobuf.Value` and `google.protobuf.Struct`
+//! Open values in protobuf: JSON as `google.protobuf.Value` and `google.protobuf.Struct`
 //! (<https://protobuf.dev/reference/protobuf/google.protobuf/#value>).
 //!
-//! Read here and not through `prost`, whose limit of 100 nested messages is 33 levels of JSON: what
-//! may be nested how deep is for [`Limits`](crate::Limits) to say (rules E10 and P4).
+//! Not read through `prost`, whose limit of 100 nested messages is 33 levels of JSON: the bound on depth
+//! is that of [`Limits`](crate::Limits) (rules E10 and P4).
 
 use serde_json::{Map, Number, Value};
 
@@ -11,8 +11,8 @@ use super::wire::{Field, Fields, broken, put_varint};
 
 /// Reads a `Value` from all occurrences of its field, which count as one message.
 ///
-/// `None` for one without content. Costs one pass over the bytes and one copy of the strings. A number
-/// that JSON has no word for, NaN or an infinity, is null, and counted in `lost` (rules E10 and P4).
+/// `None` for one without content. Costs one pass over the bytes and one copy of the strings. NaN and
+/// the infinities, which JSON cannot express, become null and are counted in `lost` (rules E10 and P4).
 pub(super) fn value(occurrences: &[Vec<u8>], depth: usize, lost: &mut usize) -> Result<Option<Value>, Fault> {
     let mut value = None;
     for bytes in occurrences {
@@ -21,7 +21,7 @@ pub(super) fn value(occurrences: &[Vec<u8>], depth: usize, lost: &mut usize) -> 
     Ok(value)
 }
 
-/// The same for a `Struct`; `None` where it does not occur.
+/// The same for a `Struct`; `None` if it does not occur.
 pub(super) fn object(occurrences: &[Vec<u8>], depth: usize, lost: &mut usize) -> Result<Option<Value>, Fault> {
     if occurrences.is_empty() {
         return Ok(None);
@@ -33,10 +33,10 @@ pub(super) fn object(occurrences: &[Vec<u8>], depth: usize, lost: &mut usize) ->
     Ok(object)
 }
 
-/// Of several kinds in one `Value` the last counts; objects and lists that come in pieces add up.
+/// Of several kinds in one `Value` the last counts; objects and lists in several pieces are merged.
 ///
-/// This and the two below call each other once a level, so what they keep on the stack is little:
-/// whatever needs more is in a function of its own.
+/// This and the two below call each other once a level, so they use little stack: parts that need more
+/// are functions of their own.
 fn merge_value(value: &mut Option<Value>, bytes: &[u8], depth: usize, lost: &mut usize) -> Result<(), Fault> {
     let mut fields = Fields::of(bytes);
     while let Some(field) = fields.next()? {
@@ -106,7 +106,8 @@ fn merge_struct(
     Ok(())
 }
 
-/// Puts a member under the key of its entry. An entry without a value is left out: JSON cannot say it.
+/// Adds a member under the key of its entry. An entry without a value is left out: JSON cannot express
+/// it.
 fn put(object: &mut Map<String, Value>, entry: &[u8], value: Option<Value>) -> Result<(), Fault> {
     let mut key = "";
     let mut fields = Fields::of(entry);
@@ -128,15 +129,15 @@ fn merge_list(list: Option<&mut Vec<Value>>, bytes: &[u8], depth: usize, lost: &
         if let (1, Field::Bytes(bytes)) = element {
             let mut value = None;
             merge_value(&mut value, bytes, depth, lost)?;
-            // Its place counts, so one without content cannot just be left out.
+            // Null, not nothing, as the places of the others count.
             list.push(value.unwrap_or_default());
         }
     }
     Ok(())
 }
 
-/// The number as JSON.parse would have it from JSON.stringify: whole ones are integers. `None` where
-/// JSON.stringify writes null.
+/// The number after JSON.stringify and JSON.parse: whole ones are integers. `None` if JSON.stringify
+/// writes null.
 fn number(value: f64) -> Option<Number> {
     const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
     if value.fract() == 0.0 && !(value == 0.0 && value.is_sign_negative()) {

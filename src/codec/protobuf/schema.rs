@@ -1,30 +1,31 @@
-//! The messages of AG-UI in protobuf, one table: the field numbers of npm `@ag-ui/proto` 1.0.0 on
-//! the left, the JSON keys on the right.
+//! The table of AG-UI's protobuf messages: the field numbers of npm `@ag-ui/proto` 1.0.0 on the left, the
+//! JSON keys on the right.
 //!
-//! From each line come the struct for `prost`, the way to JSON and the way back. Where a message
-//! is not spelled like its JSON, its [`Shape`] turns the one into the other.
+//! Each line generates the struct for `prost` and the conversions to and from JSON. If a message has
+//! another shape than its JSON, its [`Shape`] converts between them.
 
 use serde_json::{Map, Value};
 
 use super::wire::{Field, Fields, broken};
 use super::{Fault, open};
 use crate::event::EventType;
+use crate::json::compact;
 use crate::message::Role;
 use crate::rule::Rule;
 
-/// What reading one event carries along.
+/// The state of reading one event.
 #[derive(Debug)]
 pub(super) struct Reading {
     event_type: EventType,
     /// How deep open values may be nested.
     depth: usize,
-    /// The JSON pointer of the place that is being read.
+    /// The JSON pointer of the current place.
     path: String,
-    /// What was left out or read as another value: the rule, the place, and what was done.
+    /// The warnings: rule, JSON pointer and message.
     pub(super) warnings: Vec<(Rule, String, String)>,
 }
 
-/// What a message may hold, for [`check`].
+/// The fields of a message, for [`check`].
 #[derive(Debug)]
 pub(super) struct Spec {
     nested: &'static [(u32, &'static Spec)],
@@ -32,22 +33,39 @@ pub(super) struct Spec {
     union: bool,
     /// The fewest bytes that it can take as JSON.
     min_json: usize,
+    /// Its fields, for [`plain`]; none where it is not spelled like its JSON.
+    fields: &'static [(u32, &'static str, Kind)],
+}
+
+/// What a field may be for [`plain`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Base,
+    /// A string that stands in the JSON even where it is absent.
+    Text,
+    /// A string that may be absent from the JSON too.
+    OptText,
+    /// A list, which stands in the JSON even where it is empty.
+    List,
+    /// What is absent from the JSON where it is absent.
+    Other,
 }
 
 /// A message of the schema.
 trait Wire: prost::Message + Default {
     const SPEC: &'static Spec;
 
-    /// The JSON that it stands for; `None` for a member of a union that is not known here.
+    /// Its JSON; `None` for an unknown member of a union.
     fn into_json(self, cx: &mut Reading) -> Result<Option<Value>, Fault>;
 
-    /// The message for JSON of the right form; what it has no field for is left out.
+    /// The message for valid JSON, without the members that it has no field for.
     fn from_json(value: Value) -> Self;
 }
 
 /// How a message differs from its JSON.
 trait Shape {
     const UNION: bool = false;
+    const SHAPED: bool = false;
 
     /// Turns the fields, by their keys, into JSON.
     fn to_json(fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
@@ -58,9 +76,9 @@ trait Shape {
     fn to_fields(_json: &mut Map<String, Value>) {}
 }
 
-/// Looks through a message before it is decoded: whether it can be read at all, whether unions
-/// have one member, and whether its JSON stays within the budget. Two bytes of protobuf can be an
-/// empty message, which takes some hundred bytes of memory.
+/// Checks a message before it is decoded: whether it can be read, whether unions have one member, and
+/// whether its JSON stays within the budget. Two bytes of protobuf can be an empty message, which takes
+/// some hundred bytes of memory.
 pub(super) fn check(bytes: &[u8], spec: &Spec, budget: &mut usize) -> Result<(), Fault> {
     *budget = budget.checked_sub(spec.min_json).ok_or(Fault::TooLong)?;
     let mut member = None;
@@ -75,6 +93,73 @@ pub(super) fn check(bytes: &[u8], spec: &Spec, budget: &mut usize) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// How many fields an event has for [`plain`] to read it: none of the common ones has more.
+const MAX_FIELDS: usize = 8;
+
+/// The event of a frame as JSON text, at once, where its one message holds nothing but strings and the
+/// simplest base, each once: as nearly every event does. `None` where there is more, or any doubt.
+pub(super) fn plain(frame: &[u8], max: usize) -> Option<Vec<u8>> {
+    let mut envelope = Fields::of(frame);
+    let Ok(Some((number, Field::Bytes(message)))) = envelope.next() else { return None };
+    let (event_type, spec) = event_of(number)?;
+    if !envelope.is_at_end() || spec.fields.len() > MAX_FIELDS {
+        return None;
+    }
+    let mut texts: [Option<&str>; MAX_FIELDS] = [None; MAX_FIELDS];
+    let mut timestamp = None;
+    let mut fields = Fields::of(message);
+    while let Some((number, field)) = fields.next().ok()? {
+        let at = spec.fields.iter().position(|(known, ..)| *known == number)?;
+        match (spec.fields.get(at)?.2, field) {
+            (Kind::Base, Field::Bytes(base)) => {
+                let mut base = Fields::of(base);
+                // What is not named is the first type.
+                let mut named = 0;
+                while let Some(field) = base.next().ok()? {
+                    match field {
+                        (1, Field::Varint(number)) => named = number,
+                        (2, Field::Varint(moment)) => timestamp = Some(i64::from_le_bytes(moment.to_le_bytes())),
+                        _ => return None,
+                    }
+                }
+                if u64::try_from(number_of(event_type)) != Ok(named) || texts.first()?.is_some() {
+                    return None;
+                }
+                *texts.first_mut()? = Some("");
+            }
+            (Kind::Text | Kind::OptText, Field::Bytes(text)) if texts.get(at)?.is_none() => {
+                *texts.get_mut(at)? = Some(core::str::from_utf8(text).ok()?);
+            }
+            _ => return None,
+        }
+    }
+    // The base is the first field of all, and an event must have one.
+    texts.first()?.as_ref()?;
+    let mut json = Vec::with_capacity(compact::USUAL);
+    json.extend_from_slice(b"{\"type\":\"");
+    json.extend_from_slice(event_type.as_str().as_bytes());
+    json.push(b'"');
+    for ((_, key, kind), text) in spec.fields.iter().zip(texts) {
+        match (kind, text) {
+            (Kind::Text, text) => put_member(key, text.unwrap_or_default(), &mut json)?,
+            (Kind::OptText, Some(text)) => put_member(key, text, &mut json)?,
+            (Kind::List, _) => put_member(key, &[(); 0], &mut json)?,
+            _ => {}
+        }
+    }
+    if let Some(moment) = timestamp {
+        put_member(",\"timestamp\":", &moment, &mut json)?;
+    }
+    json.push(b'}');
+    // What is longer than an event may be, for the thorough reading is not too long: it counts otherwise.
+    (json.len() <= max).then_some(json)
+}
+
+fn put_member(key: &str, value: &(impl serde::Serialize + ?Sized), json: &mut Vec<u8>) -> Option<()> {
+    json.extend_from_slice(key.as_bytes());
+    compact::write(value, json).ok()
 }
 
 /// Reads an open value, to a depth, and counts the numbers lost in it.
@@ -110,7 +195,7 @@ impl Reading {
         Ok(value)
     }
 
-    /// A list of messages. An element that is not known leaves null in its place and is noted.
+    /// A list of messages. An unknown element leaves null in its place and a warning.
     fn list<M: Wire>(&mut self, key: &'static str, messages: Vec<M>) -> Result<Value, Fault> {
         let key = if key == PARTS { "content" } else { key };
         self.within(key, |cx| {
@@ -119,7 +204,7 @@ impl Reading {
                 let value = cx.within(index, |cx| {
                     let value = message.into_json(cx)?;
                     if value.is_none() {
-                        let message = "removed a content part: nothing in it is known here";
+                        let message = "removed a content part: all its fields are unknown";
                         cx.warnings.push((Rule::E3, cx.path.clone(), message.to_owned()));
                     }
                     Ok(value)
@@ -138,10 +223,17 @@ macro_rules! messages {
         messages!(@shape $name $($shaped)?);
     )*};
 
+    (@kind base) => { Kind::Base };
+    (@kind text) => { Kind::Text };
+    (@kind opt_text) => { Kind::OptText };
+    (@kind many) => { Kind::List };
+    (@kind texts) => { Kind::List };
+    (@kind $kind:ident) => { Kind::Other };
+
     (@shape $name:ident) => { impl Shape for $name {} };
     (@shape $name:ident shaped) => {};
 
-    // The struct, a field a step: the words of the table become attributes of prost.
+    // The struct, one field at a time: the table's words become attributes of prost.
     (@struct $doc:tt $name:ident $done:tt $field:ident: base($of:ident) = $tag:tt $key:literal, $($rest:tt)*) => {
         messages!(@field $doc $name $done [message, optional, tag = $tag] $field: Option<$of>, $($rest)*);
     };
@@ -163,7 +255,7 @@ macro_rules! messages {
     (@struct $doc:tt $name:ident $done:tt $field:ident: number = $tag:tt $key:literal, $($rest:tt)*) => {
         messages!(@field $doc $name $done [int32, tag = $tag] $field: i32, $($rest)*);
     };
-    // Every occurrence of an open value, undecoded: together they are one message.
+    // All occurrences of an open value, undecoded: together they are one message.
     (@struct $doc:tt $name:ident $done:tt $field:ident: open = $tag:tt $key:literal, $($rest:tt)*) => {
         messages!(@field $doc $name $done [bytes = "vec", repeated, tag = $tag] $field: Vec<Vec<u8>>, $($rest)*);
     };
@@ -194,6 +286,11 @@ macro_rules! messages {
                 nested: &[$($(($tag, $of::SPEC),)?)*],
                 union: <$name as Shape>::UNION,
                 min_json: 2 $(+ messages!(@min $kind $key))*,
+                fields: if <$name as Shape>::SHAPED {
+                    &[]
+                } else {
+                    &[$(($tag, concat!(",\"", $key, "\":"), messages!(@kind $kind)),)*]
+                },
             };
 
             #[allow(unused_variables, reason = "not every message has a field that needs it")]
@@ -243,7 +340,7 @@ macro_rules! messages {
         if let Some(message) = $self.$field {
             match $cx.within($key, |cx| message.into_json(cx))? {
                 Some(value) => $fields.insert($key.to_owned(), value),
-                // Whatever holds it cannot do without (rule E3).
+                // It is required, so its container goes too (rule E3).
                 None => return Ok(None),
             };
         }
@@ -299,7 +396,7 @@ fn list(value: Option<Value>) -> impl Iterator<Item = Value> {
 }
 
 messages! {
-    /// What every event carries.
+    /// The fields of every event.
     BaseEvent {
         event_type: number = 1 "type",
         timestamp: opt_int = 2 "timestamp",
@@ -695,7 +792,7 @@ impl BaseEvent {
     }
 }
 
-/// Which of its members a union holds, taken out of its field.
+/// The member that a union holds, taken out of its field.
 fn member(fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
     let mut members = fields.into_iter();
     match (members.next(), members.next()) {
@@ -740,7 +837,7 @@ impl Shape for InputContentSource {
     }
 }
 
-/// Takes the parts out of their field: how many came, and those that are known.
+/// Takes the parts out of their field: the number of all, and the known ones.
 fn take_parts(fields: &mut Map<String, Value>) -> (usize, Value) {
     let parts: Vec<Value> = list(fields.remove(PARTS)).collect();
     (parts.len(), parts.into_iter().filter(|part| !part.is_null()).collect())
@@ -755,6 +852,8 @@ fn parts_into_field(json: &mut Map<String, Value>) {
 }
 
 impl Shape for ToolCallResultEvent {
+    const SHAPED: bool = true;
+
     fn to_json(mut fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         match (fields.contains_key("content"), take_parts(&mut fields)) {
             (true, (0, _)) => {}
@@ -772,8 +871,8 @@ impl Shape for ToolCallResultEvent {
 }
 
 impl Shape for Message {
-    /// The content is in one of three fields, by the role. Of a role that is not known here it may
-    /// be in any, for enforcement to remove; in two at once it means nothing in any role.
+    /// The content is in one of three fields, by the role. For an unknown role it may be in any, and
+    /// enforcement removes the message; in two at once it is invalid for every role.
     fn to_json(mut fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         let role = fields.get("role").and_then(Value::as_str).unwrap_or_default();
         let role = Role::from_wire(role);
@@ -786,7 +885,7 @@ impl Shape for Message {
             (None, false, 1.., None) => Some(known_parts),
             (Some(Role::Activity) | None, false, 0, Some(activity)) => Some(activity),
             (_, false, 0, None) => None,
-            _ => return Err(broken("a message with content that its role has not, or with two contents")),
+            _ => return Err(broken("a message with content of another role, or with two contents")),
         };
         if let Some(content) = content {
             fields.insert("content".to_owned(), content);
@@ -804,8 +903,8 @@ impl Shape for Message {
     }
 }
 
-/// Makes an outcome of its name and of the lists that go with it, if it has a name. What is empty
-/// is absent, but for the interrupts that an outcome of that name must have.
+/// Makes an outcome from its name and lists, if it has a name. An empty list is absent, except the
+/// interrupts of an interrupt outcome.
 fn outcome(mut fields: Map<String, Value>, lists: &[&str]) -> Value {
     let name = text(fields.remove("outcome")).unwrap_or_default();
     let mut outcome = Map::new();
@@ -817,7 +916,7 @@ fn outcome(mut fields: Map<String, Value>, lists: &[&str]) -> Value {
         }
     }
     if name.is_empty() {
-        // Without an outcome they belong nowhere, and enforcement says so.
+        // Without an outcome they stay in the event, and enforcement reports them.
         fields.extend(outcome);
     } else {
         outcome.insert("type".to_owned(), Value::String(name));
@@ -836,6 +935,8 @@ fn outcome_into_fields(json: &mut Map<String, Value>) {
 }
 
 impl Shape for RunFinishedEvent {
+    const SHAPED: bool = true;
+
     fn to_json(fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         Ok(Some(outcome(fields, &["interrupts", "pendingToolCallIds"])))
     }
@@ -846,6 +947,8 @@ impl Shape for RunFinishedEvent {
 }
 
 impl Shape for SubagentFinishedEvent {
+    const SHAPED: bool = true;
+
     fn to_json(fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         Ok(Some(outcome(fields, &["interruptIds"])))
     }
@@ -858,7 +961,7 @@ impl Shape for SubagentFinishedEvent {
 const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
 
 impl Shape for JsonPatchOperation {
-    /// An operation that is not known here keeps its number for a name: enforcement removes it.
+    /// An unknown operation has its number as its name; enforcement removes it.
     fn to_json(mut fields: Map<String, Value>) -> Result<Option<Value>, Fault> {
         let number = fields.get("op").and_then(Value::as_i64).unwrap_or_default();
         let name = usize::try_from(number).ok().and_then(|number| OPERATIONS.get(number));
@@ -875,7 +978,7 @@ impl Shape for JsonPatchOperation {
 
 macro_rules! events {
     ($($field:literal $number:literal $variant:ident $message:ident,)*) => {
-        /// The event type that a field of the envelope holds, and what is in it.
+        /// The event type of a field of the envelope, and the fields of its message.
         pub(super) fn event_of(field: u32) -> Option<(EventType, &'static Spec)> {
             match field {
                 $($field => Some((EventType::$variant, $message::SPEC)),)*

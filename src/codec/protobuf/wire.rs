@@ -1,4 +1,4 @@
-//! The wire format of protobuf as far as it has to be read without a schema:
+//! Reads the wire format of protobuf without a schema:
 //! <https://protobuf.dev/programming-guides/encoding/>.
 
 use super::Fault;
@@ -9,15 +9,15 @@ pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field<'a> {
     Varint(u64),
     Fixed64(u64),
-    /// A message, a string or a blob: only a schema can tell.
+    /// A message, a string or bytes: only the schema tells.
     Bytes(&'a [u8]),
     Fixed32,
-    /// A group, which the schema of AG-UI has none of; passed over whole.
+    /// A group, which AG-UI does not use; it is skipped.
     Group,
 }
 
@@ -29,7 +29,12 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// The next field and its number.
+    #[inline]
     pub(super) fn next(&mut self) -> Result<Option<(u32, Field<'a>)>, Fault> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -50,7 +55,7 @@ impl<'a> Fields<'a> {
         let tag = self.varint()?;
         match u32::try_from(tag >> 3) {
             Ok(number @ 1..0x2000_0000) => Ok((number, tag & 7)),
-            _ => Err(broken("a field number that there cannot be")),
+            _ => Err(broken("an invalid field number")),
         }
     }
 
@@ -60,18 +65,18 @@ impl<'a> Fields<'a> {
             1 => Field::Fixed64(u64::from_le_bytes(*self.take_array()?)),
             2 => {
                 let len = self.varint()?;
-                // What does not fit is longer than the message, too.
+                // A length that does not fit is longer than the message.
                 Field::Bytes(self.take(usize::try_from(len).unwrap_or(usize::MAX))?)
             }
             5 => {
                 self.take_array::<4>()?;
                 Field::Fixed32
             }
-            _ => return Err(broken("a wire type that there is not")),
+            _ => return Err(broken("an invalid wire type")),
         })
     }
 
-    /// Groups nest, so their ends are matched here, without recursion.
+    /// Groups nest; their ends are matched without recursion.
     fn skip_group(&mut self, number: u32) -> Result<(), Fault> {
         let mut open = vec![number];
         while let Some(inner) = open.last() {
@@ -120,7 +125,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether bytes read as a message, whatever its schema. What its fields hold is not looked into.
+/// Whether bytes are a message of any schema. The content of its fields is not checked.
 pub(super) fn is_message(bytes: &[u8]) -> bool {
     let mut fields = Fields::of(bytes);
     loop {

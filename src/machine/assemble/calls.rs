@@ -30,13 +30,13 @@ impl Assembler {
         Change { messages: MessageChange::one(place.message), run: true, ..Change::default() }
     }
 
-    /// Puts a new call on its assistant message (rule A3).
+    /// Puts a new call on its assistant message (`Rule::A3`).
     fn add_call(&mut self, event: &ToolCallStartEvent) -> CallPlace {
         let mut call =
             ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
         let own = || MessageId::from_id(event.tool_call_id.id().clone());
-        // An answer beside a thought of its id is what the parent names (A12).
+        // If a text and a reasoning message share the id, the parent is the text message (A12).
         let held = event.parent_message_id.as_ref().and_then(|parent| self.held_assistant(parent));
         let id = match &event.parent_message_id {
             Some(parent) if held.is_some() || self.held(parent).is_none() => parent.clone(),
@@ -62,7 +62,7 @@ impl Assembler {
         place
     }
 
-    /// Where a call is; the index may remember one that a snapshot or an activity has displaced.
+    /// Where a call is; the index may still have one that a snapshot or an activity has displaced.
     pub(super) fn call_place(&self, id: &ToolCallId) -> Option<CallPlace> {
         let inner = &self.snapshot.0;
         let place = *inner.rest.calls.get(id.id())?;
@@ -120,7 +120,7 @@ impl Assembler {
         Change { messages: MessageChange::one(message), run: true, ..Change::default() }
     }
 
-    /// A result is a message after the one that holds its call (rules S9, A10).
+    /// Adds a result as a message after the one that holds its call (rules S9, A10).
     pub(super) fn add_result(&mut self, event: &ToolCallResultEvent, warnings: &mut Warnings) -> Change {
         self.live.made.entry(event.tool_call_id.id().clone()).or_default().answered = true;
         let mut message = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
@@ -167,7 +167,7 @@ impl Assembler {
         let inner = Arc::make_mut(&mut self.snapshot.0);
         let mut after = self.live.last_result.get(&caller).copied().unwrap_or(caller);
         while let Some((key, _)) = inner.messages.next_after(after) {
-            // By its key, for it may have been taken out of the list.
+            // By its key, as it may have been removed from the list.
             if !inner.entry(key).is_some_and(|entry| matches!(entry.message, Message::Tool(_))) {
                 break;
             }

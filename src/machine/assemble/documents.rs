@@ -1,4 +1,4 @@
-//! Documents that patches change: activities and the state (rules A4 to A7).
+//! Assembly of the documents that patches change: activities and the state (rules A4 to A6).
 
 use super::places::{Class, Kind};
 use super::{Assembler, Warnings, excerpt, merge_metadata, one_message};
@@ -11,10 +11,10 @@ use crate::shared::Document;
 use crate::snapshot::{Change, ItemStatus, Rest};
 
 impl Assembler {
-    /// Whether the documents may take this much: the state, and all activities.
+    /// Checks that the state and all activities may take this much.
     ///
     /// # Errors
-    /// Where that is beyond the limit, and more than they take now.
+    /// If that is beyond the limit, and more than they take now.
     pub(super) fn check_room(&self, state: usize, activities: usize, event: u64) -> Result<(), Error> {
         let max = self.limits.max_document_bytes;
         let total = state.saturating_add(activities);
@@ -29,7 +29,7 @@ impl Assembler {
         rest.state.bytes().saturating_add(rest.activity_bytes)
     }
 
-    /// What a patch may make of a document that takes this much now.
+    /// The bounds of a patch on a document that takes this much now.
     fn room(&self, held: usize) -> Room {
         let max = self.limits.max_document_bytes;
         let others = self.document_bytes().saturating_sub(held);
@@ -46,7 +46,7 @@ impl Assembler {
         Ok(Change { state: changed, ..Change::default() })
     }
 
-    /// Notes that the content of an activity takes so much now.
+    /// Notes the new size of the content of an activity.
     pub(super) fn resize_activity(&mut self, before: usize, after: usize) {
         if before != after {
             let rest = self.rest();
@@ -102,7 +102,7 @@ impl Assembler {
         Ok(one_message(changed.then_some(key)))
     }
 
-    /// An activity took the place of a message: what streams into it has nowhere to go (A4, A11).
+    /// An activity took the place of a message: text for that is no longer assembled (A4, A11).
     fn displace(&mut self, key: u64, displaced: &Message, warnings: &mut Warnings) {
         let live = &mut self.live;
         let id = displaced.id().id();
@@ -122,7 +122,7 @@ impl Assembler {
         }
         live.last_result.remove(&key);
         if let Message::Tool(_) = displaced {
-            // The tool messages after their caller reach no further now than to the one before.
+            // The tool messages of the caller now end before this place.
             if let Some((caller, last)) = live.last_result.range_mut(..key).next_back() {
                 if *last >= key {
                     let messages = &self.snapshot.0.messages;

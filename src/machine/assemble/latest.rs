@@ -1,9 +1,9 @@
-//! A map whose latest entry stands apart: for what is open, by id.
+//! `LatestMap`: a map by id that keeps its latest entry apart, for open items.
 
 use crate::id::{Id, IdMap};
 
-/// Values by id. The one that was added last stands apart from the table: where things open and close
-/// one after the other, none is ever hashed.
+/// Values by id. The one that was added last is kept outside the table, so that nothing is hashed while
+/// items open and close one after the other.
 #[derive(Debug)]
 pub(crate) struct LatestMap<V> {
     latest: Option<(Id, V)>,
@@ -56,7 +56,7 @@ impl<V> LatestMap<V> {
         self.others.clear();
     }
 
-    /// In no particular order.
+    /// The entries, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Id, &V)> {
         self.latest.iter().map(|(id, value)| (id, value)).chain(&self.others)
     }

@@ -1,4 +1,4 @@
-//! Text and reasoning: messages that open, grow and close (rules A1 to A4, A12).
+//! Assembly of text and reasoning messages: they open, grow and close (rules S3, S5, S6, A1, A4, A7, A12).
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Assembler {
         self.start(start, || new_text_message(event), warnings)
     }
 
-    /// Opens the message at the end, where it is about to grow, unless one of its id is held.
+    /// Opens a new message at the end, about to grow, unless one of its id is held.
     fn start_new_text(&mut self, event: &TextMessageStartEvent, since: u64) -> Option<u64> {
         let Self { snapshot, live, .. } = self;
         let (id, owner) = (event.message_id.id(), &event.subagent_run_id);
@@ -68,7 +68,7 @@ impl Assembler {
         self.start(start, new, warnings)
     }
 
-    /// Opens the message of this kind that is held under the id, or a new one.
+    /// Opens the held message of this kind and id, or a new one.
     fn start(&mut self, start: Start<'_>, new: impl FnOnce() -> Message, warnings: &mut Warnings) -> Change {
         let Start { kind, id, owner, metadata } = start;
         let is_text = kind == Streamed::Text;
@@ -176,7 +176,7 @@ impl Assembler {
     }
 }
 
-/// What the STARTs of text and of reasoning have in common.
+/// The fields that the STARTs of text and of reasoning share.
 struct Start<'e> {
     kind: Streamed,
     id: &'e MessageId,

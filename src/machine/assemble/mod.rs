@@ -1,4 +1,4 @@
-//! Assembly: verified events in, the conversation as it stands after each out (rules A1 to A12).
+//! Assembly: verified events in, the conversation after each of them out (rules A1 to A12).
 
 use core::fmt;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -33,14 +33,14 @@ use places::{Class, Places, class_of};
 
 /// Assembles the conversation from verified events.
 ///
-/// In: items of the stages before, which must be verified: what comes out of order is ignored
-/// here, not reported. Out, for each: an [`Update`] for every warning that it causes, then one for
-/// the item itself, each with the [`Snapshot`] after the event.
+/// In: verified items; events out of order are ignored, not reported. Out, for each: an [`Update`] for
+/// every warning that it causes, then one for the item itself, each with the [`Snapshot`] after the
+/// event.
 ///
-/// A delta costs its own length, whatever the length of the message and of the thread, and a
-/// snapshot costs one pointer; a little more where the snapshot before is still held.
-/// A patch costs its operations, each times the logarithms of what is on its path, and so does
-/// metadata cost its keys; a `MESSAGES_SNAPSHOT` costs the conversation.
+/// A delta costs its own length, whatever the length of the message and of the thread, and a snapshot
+/// costs one pointer; a little more if the previous snapshot is still held. An operation of a patch
+/// costs the logarithm of each container on its path, a key of metadata a logarithm; a
+/// `MESSAGES_SNAPSHOT` costs the conversation.
 ///
 /// # Errors
 /// [`Error::LimitExceeded`] for a snapshot of the state, of an activity or of the messages that makes
@@ -53,7 +53,7 @@ pub struct Assembler {
     counter: Counter,
 }
 
-/// What is scoped to the run, and what the messages alone do not tell.
+/// The tables of the run, and facts that the messages do not hold.
 #[derive(Debug, Default)]
 struct Live {
     text: LatestMap<OpenMessage>,
@@ -63,8 +63,8 @@ struct Live {
     /// The calls that the run started or answered (rule R9).
     made: IdMap<Id, Made>,
     places: Places,
-    /// By assistant message: how far the tool messages after it are known to reach, so that the
-    /// next result is placed at once. Everything between the two is a tool message.
+    /// By assistant message: the last of the tool messages known to follow it, so that the next result is
+    /// placed at once. All messages between the two are tool messages.
     last_result: BTreeMap<u64, u64>,
     /// The number of the next item to be opened.
     next_seq: u64,
@@ -72,7 +72,7 @@ struct Live {
 }
 
 impl Live {
-    /// Adds to what the latest run has open, and gives the item a number.
+    /// Adds an open item to the latest run, and gives its number.
     fn open_item(&mut self, rest: &mut Rest, item: OpenItem) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -82,8 +82,8 @@ impl Live {
         seq
     }
 
-    /// Forgets what is scoped to the run (rule R6). Done when one ends, so that no table outlives
-    /// its run, and when one begins.
+    /// Resets the tables of the run (`Rule::R6`). Done when a run ends, so that no table outlives it, and
+    /// when one begins.
     fn forget_run(&mut self) {
         self.text.clear();
         self.reasoning.clear();
@@ -97,7 +97,7 @@ impl Live {
 struct OpenMessage {
     target: Option<u64>,
     seq: u64,
-    /// Where its message was among those that grow.
+    /// The place of its message among those that grow.
     hint: usize,
 }
 
@@ -115,7 +115,7 @@ struct OpenCall {
     seq: u64,
 }
 
-/// The event that is applied, and what there is to say of it.
+/// The current event, and the warnings about it.
 struct Warnings {
     place: Place,
     list: Vec<Warning>,
@@ -146,8 +146,8 @@ impl Assembler {
         }
     }
 
-    /// An assembler of a conversation that holds these messages, and this state where there is one
-    /// (rule A6), from before the stream.
+    /// An assembler of a conversation with these messages from before the stream, and this state, if any
+    /// (rule A6).
     #[must_use]
     pub fn with_history(messages: impl IntoIterator<Item = Message>, state: Option<Document>) -> Self {
         let mut assembler = Self::new();
@@ -173,7 +173,7 @@ impl Assembler {
         self
     }
 
-    /// The conversation as it stands after everything that was pushed.
+    /// The conversation after everything that was pushed.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -202,7 +202,7 @@ impl Assembler {
         }
         let inner = Arc::make_mut(&mut self.snapshot.0);
         if let Some((key, entry)) = inner.grown_last() {
-            // What has the status is what its id streams into.
+            // Only the message that an open item streams into has this status.
             let is_open = entry.status == ItemStatus::Streaming;
             if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
                 push_text(&mut entry.message, delta);
@@ -273,7 +273,7 @@ impl Assembler {
                 let status = SubagentStatus::Error { message: event.message.clone(), code: event.code.clone() };
                 self.end_subagent(&event.subagent_run_id, status, None)
             }
-            // Nothing of RAW and CUSTOM is part of the conversation; chunks never come this far.
+            // RAW and CUSTOM are not part of the conversation; chunks never come this far.
             _ => Change::default(),
         })
     }
@@ -290,7 +290,7 @@ impl Assembler {
         self.inner().entry_mut(key)
     }
 
-    /// Whose the message is; an untagged reopening does not change it (rules S5, O3, O4).
+    /// The owner of the message; an untagged reopening does not change it (rules S5, O3, O4).
     fn owner_at(&self, key: Option<u64>) -> Option<&SubagentRunId> {
         self.snapshot.0.entry(key?)?.message.subagent_run_id()
     }
@@ -383,7 +383,7 @@ fn excerpt(text: &str) -> std::borrow::Cow<'_, str> {
     crate::excerpt::excerpt(text, 80)
 }
 
-/// The change of the message under this key, if there is one.
+/// The change of the message with this key, if any.
 #[inline]
 fn one_message(key: Option<u64>) -> Change {
     Change { messages: key.map_or(MessageChange::NONE, MessageChange::one), ..Change::default() }

@@ -1,7 +1,7 @@
-//! Which messages are held under an id, and of which kind (rules A10, A12).
+//! Finds the messages held under an id, by kind (rules A10, A12).
 //!
-//! A message is found by its key in the list. The snapshot has an index from ids to the first message
-//! of each; what only assembly asks for stands here.
+//! A message is found by its key in the list. The snapshot has an index from ids to the first message of
+//! each; the tables here serve assembly alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::message::{AssistantMessage, Message};
 use crate::shared::list::Moved;
 use crate::snapshot::{CallPlace, Entry, ItemStatus};
 
-/// The class of a message, by which ids are told apart (rule A12).
+/// The class of a message: equal ids of different classes are distinct (rule A12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     Text,
@@ -28,7 +28,7 @@ pub(super) fn class_of(message: &Message) -> Class {
     }
 }
 
-/// What a look-up by id can ask for: the first two are of the class of text.
+/// The kinds of messages that a look-up by id can ask for; the first two are of the class of text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Text,
@@ -49,9 +49,9 @@ fn kind_of(message: &Message) -> Kind {
 
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// All messages by class, for a snapshot drops some classes and leaves others alone (rule A2). In no
-    /// order, and with keys of messages that are of another class by now, or stand twice: to look for
-    /// them would cost more than to skip them once.
+    /// All messages by class, as a snapshot drops some classes and leaves others alone (rule A2). In no
+    /// order, and with outdated and repeated keys: to search for those would cost more than to skip them
+    /// once.
     by_class: [Vec<u64>; 3],
     /// The messages that share their id with another.
     shared: BTreeSet<(Id, Kind, u64)>,
@@ -65,7 +65,7 @@ impl Places {
         }
     }
 
-    /// All messages of a class, to be added anew if they stay; see `by_class`.
+    /// Takes all messages of a class, to be added again if they stay; see `by_class`.
     pub(super) fn take(&mut self, class: Class) -> Vec<u64> {
         self.by_class.get_mut(class as usize).map(std::mem::take).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl Assembler {
         self.snapshot.0.entry(key).map(|entry| &entry.message)
     }
 
-    /// Puts a message at the end.
+    /// Appends a message.
     pub(super) fn append(&mut self, message: Message, status: ItemStatus) -> u64 {
         self.resize_activity(0, message.document_bytes());
         let key = self.inner().messages.push(Some(Arc::new(Entry { message, status })));
@@ -124,7 +124,7 @@ impl Assembler {
         key
     }
 
-    /// Notes a message that was put into the list.
+    /// Notes a message that was added to the list.
     pub(super) fn note(&mut self, key: u64) {
         let Some(message) = self.message_at(key) else { return };
         let (id, class, kind) = (message.id().id().clone(), class_of(message), kind_of(message));
@@ -165,8 +165,8 @@ impl Assembler {
         if kind_of(self.message_at(first)?) == kind { Some(first) } else { self.live.places.of_kind(id.id(), kind) }
     }
 
-    /// The message that text under this id belongs to: a result only where it comes first and no other
-    /// has text.
+    /// The message that text under this id belongs to: a result only if it comes first and no other has
+    /// text.
     pub(super) fn held_text(&self, id: &MessageId) -> Option<u64> {
         let first = *self.snapshot.0.rest.index.get(id.id())?;
         match self.message_at(first)? {
@@ -185,7 +185,7 @@ impl Assembler {
         self.held_as(id, Kind::Reasoning)
     }
 
-    /// The message whose place a copy takes: the first of its class with its id, else the first.
+    /// The message that a copy replaces: the first of its class with its id, else the first with its id.
     pub(super) fn held_before(&self, copy: &Message) -> Option<u64> {
         let (id, class) = (copy.id().id(), class_of(copy));
         let first = *self.snapshot.0.rest.index.get(id)?;
@@ -195,7 +195,7 @@ impl Assembler {
         self.live.places.first_of(id, class).or(Some(first))
     }
 
-    /// Text that streams without a place takes the first message that comes under its id (A4, A11).
+    /// Text that is not assembled continues in the first message that comes under its id (A4, A11).
     pub(super) fn adopt(&mut self, id: &Id) {
         let Some(OpenMessage { target: None, .. }) = self.live.text.get(id) else { return };
         let Some(key) = self.held_text(&MessageId::from_id(id.clone())) else { return };
@@ -207,7 +207,7 @@ impl Assembler {
         }
     }
 
-    /// Follows messages to new keys: a cost for each that moved, and for each of its calls.
+    /// Follows messages to new keys. Costs each that moved, and each of its calls.
     pub(super) fn rekey(&mut self, moved: &Moved) {
         let Some((least, greatest)) = moved.ends() else { return };
         let Self { snapshot, live, .. } = self;

@@ -1,4 +1,4 @@
-//! The whole conversation at once, by `MESSAGES_SNAPSHOT` (rules A2, A10, A11).
+//! Applies a `MESSAGES_SNAPSHOT` to the conversation (rules A2, A10, A11).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::rule::Rule;
 use crate::shared::index::Index;
 use crate::snapshot::{Change, ItemStatus, MessageChange};
 
-/// What a snapshot says anew or drops, by id.
+/// The messages and calls that a snapshot restates or drops, by id.
 #[derive(Default)]
 struct Touched {
     messages: Vec<Id>,
@@ -25,7 +25,7 @@ impl Touched {
     }
 }
 
-/// What streamed into one message that a snapshot drops.
+/// The open items of one message that a snapshot drops.
 struct Lost {
     seq: u64,
     what: String,
@@ -33,14 +33,14 @@ struct Lost {
 }
 
 impl Assembler {
-    /// Reconciles what is held with a `MESSAGES_SNAPSHOT` (rule A2). Costs the messages of the snapshot
-    /// and those that it drops; what stays as it was is not looked at, and keeps its place.
+    /// Reconciles the held messages with a `MESSAGES_SNAPSHOT` (rule A2). Costs the messages of the snapshot
+    /// and those that it drops; all others keep their place without a look at them.
     ///
     /// # Errors
-    /// Where the activities of the snapshot take more than documents may.
+    /// If the activities of the snapshot take more than documents may.
     pub(super) fn reconcile(&mut self, snapshot: &[Message], warnings: &mut Warnings) -> Result<Change, Error> {
         let brought = |bytes: usize, message: &Message| bytes.saturating_add(message.document_bytes());
-        // Where it has none of them, those that are held stay.
+        // If it has none of a class, the held ones stay.
         let brought = snapshot.iter().fold(0, brought);
         self.check_room(self.snapshot.state().bytes(), brought, warnings.place.index)?;
         let wanted = last_copies(snapshot, warnings);
@@ -79,7 +79,7 @@ impl Assembler {
             touched.add(copy);
             self.live.places.add(class_of(copy), *key);
             let Some(entry) = self.entry_mut(*key) else { continue };
-            // Restated, it is whole, whatever became of the run that streamed it.
+            // A restated message is complete, whatever the run that streamed it.
             let status = std::mem::replace(&mut entry.status, ItemStatus::Complete);
             if entry.message == **copy {
                 changed |= status == ItemStatus::Abandoned;
@@ -101,7 +101,7 @@ impl Assembler {
                 _ => {}
             }
         }
-        // All calls are in messages that are restated or new: of those with one id, the first counts.
+        // All calls are in restated or new messages: of those with one id, the first counts.
         restated.sort_unstable_by_key(|(key, _)| *key);
         self.rest().calls = Index::new();
         for (key, _) in restated {
@@ -116,7 +116,7 @@ impl Assembler {
         Ok(Change { messages: if changed { MessageChange::MANY } else { MessageChange::NONE }, ..Change::default() })
     }
 
-    /// Finds the open items again after a snapshot, and says what it dropped that was streaming (A11).
+    /// Finds the open items again after a snapshot, and warns of those it dropped (A11).
     fn relocate(&mut self, touched: Touched, warnings: &mut Warnings) {
         let mut lost: BTreeMap<u64, Lost> = BTreeMap::new();
         let mut lose = |key: u64, seq: u64, what: &str, id: &Id| {
@@ -132,7 +132,7 @@ impl Assembler {
             for is_text in [true, false] {
                 let table = if is_text { &self.live.text } else { &self.live.reasoning };
                 let Some(OpenMessage { target, seq, .. }) = table.get(&id).copied() else { continue };
-                // What had nowhere to go before has a place if the snapshot brings one.
+                // An item without a message continues if the snapshot brings its message.
                 let found = if is_text { self.held_text(&message) } else { self.held_reasoning(&message) };
                 match (target, found.and_then(|key| self.entry_mut(key))) {
                     (_, Some(entry)) => entry.status = ItemStatus::Streaming,

@@ -1,4 +1,4 @@
-//! Runs, what they have open, and their subagents (rules R4 to R9).
+//! Runs, their open items, outcomes and subagents (rules R4 to R9, R12).
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Assembler {
 
     pub(super) fn start_run(&mut self, event: &RunStartedEvent, at: u64) -> Result<Change, Error> {
         let input = event.input.as_ref();
-        // A consumer that did not make the request learns the baseline of the state from its echo.
+        // A consumer that did not send the input learns the initial state from its echo.
         let echoed = input.and_then(|input| input.state.as_ref()).filter(|_| !self.live.state_is_set);
         let echoed = echoed.map(Document::from);
         if let Some(input) = input {
@@ -57,7 +57,7 @@ impl Assembler {
             let state = echoed.as_ref().unwrap_or(&rest.state).bytes();
             self.check_room(state, rest.activity_bytes.saturating_add(new), at)?;
         }
-        // In a stream that was verified, none is active.
+        // In a verified stream no run is active here.
         self.end_run(RunOutcome::Truncated);
         self.live.forget_run();
         let mut run = Run::new(Some(event.thread_id.clone()), Some(event.run_id.clone()));
@@ -131,7 +131,7 @@ impl Assembler {
         change
     }
 
-    /// Leaves what is open as it is, and forgets what is scoped to the run.
+    /// Leaves the open items as they are, and resets the tables of the run.
     fn abandon(&mut self) {
         let messages: Vec<u64> =
             self.live.text.iter().chain(self.live.reasoning.iter()).filter_map(|(_, open)| open.target).collect();
@@ -148,7 +148,7 @@ impl Assembler {
         self.live.forget_run();
     }
 
-    /// Ends the latest run out of turn; what it has open is abandoned (rule R5).
+    /// Ends the latest run without its terminal event; its open items are abandoned (rule R5).
     pub(crate) fn end_run(&mut self, outcome: RunOutcome) -> Change {
         let late_failure = matches!(outcome, RunOutcome::Error { .. });
         if !self.snapshot.run().is_some_and(|run| run.is_running() || late_failure) {

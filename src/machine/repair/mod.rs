@@ -1,4 +1,4 @@
-//! Repairs: expanded events in, the same events out with some faults of real producers mended
+//! `Repairer`: expanded events in, the same events out with some faults of real producers repaired
 //! (rules X1, X2, X3, X5).
 //!
 //! ```text
@@ -9,8 +9,7 @@
 //!        RUN_FINISHED (without X1), RUN_ERROR     RUN_STARTED, RUN_ERROR, the end: it is delivered
 //! ```
 //!
-//! Outside of a run nothing is repaired. What no repair is for passes as it is, and verification
-//! judges it.
+//! Outside of a run nothing is repaired. All other events pass unchanged, and verification judges them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -32,24 +31,23 @@ use crate::rule::Rule;
 /// Mends faults of real producers that verification rejects: rules X1, X2, X3 and X5, each where it
 /// is switched on.
 ///
-/// In: expanded events and warnings. Out: the same, in order, and among them the STARTs and ENDs that
-/// were missing. Every repair is warned of, before the event that it lets pass or in the place of the
-/// one that it drops; the warning names the rule that was broken. A stream that breaks none comes out
-/// as it went in, but for RUN_FINISHED, which [`Repair::ResultAfterFinish`] holds back until it is
-/// clear that the run is over.
+/// In: expanded events and warnings. Out: the same, in order, with the missing STARTs and ENDs. Every
+/// repair gives a warning, before the event that it lets pass or in place of the one that it drops; the
+/// warning names the broken rule. A stream that breaks none is unchanged, except that
+/// [`Repair::ResultAfterFinish`] holds RUN_FINISHED back until the run is certainly over.
 ///
-/// No text is ever made up, and no run succeeds that did not say so: what begins behind a RUN_FINISHED
-/// and is open at the end of the input leaves the run truncated (rule R8).
+/// No text is invented, and no run becomes a success: if an item that began after RUN_FINISHED is open
+/// at the end of the input, the run is truncated (rule R8).
 ///
-/// What is made here speaks of the input as [`Indexed`] does: of the event that gave rise to it.
-/// [`Repair::IgnoreFrames`] is for [decoders](crate::codec) and does nothing here.
+/// A synthesized event has the index of the event that caused it. [`Repair::IgnoreFrames`] is for
+/// [decoders](crate::codec) and does nothing here.
 ///
 /// # Errors
 /// None. Verification comes after it.
 ///
 /// # Cost
-/// A probe for each event of a streamed item. What it holds is an entry for each item that the active
-/// run named, one RUN_FINISHED, and the usage of those before it, 65 536 entries at most.
+/// A probe for each event of a streamed item. It holds an entry for each item that the active run named,
+/// one RUN_FINISHED, and the usage of earlier ones, 65 536 entries at most.
 ///
 /// # Examples
 /// ```
@@ -70,16 +68,16 @@ use crate::rule::Rule;
 pub struct Repairer {
     repairs: Repairs,
     counter: Counter,
-    /// Whether a run began that has not ended.
+    /// Whether a run is active.
     is_active: bool,
-    /// What the active run opened so far, and how many times it opened something.
+    /// The items that the active run opened, and the number of openings.
     things: HashMap<Key, Thing>,
     opened: u64,
     held: Option<Held>,
     ready: VecDeque<Item>,
 }
 
-/// What has a START and an END. The owner is part of what a step is (rule S8), and of nothing else.
+/// An item with a START and an END. The owner is part of the key of a step (rule S8), and of no other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: SubjectKind,
@@ -89,7 +87,7 @@ struct Key {
 
 #[derive(Debug)]
 struct Thing {
-    /// The event that opened it first, without what it carried beside that.
+    /// The event that first opened it, with only what it established.
     start: Event,
     life: Life,
 }
@@ -107,13 +105,13 @@ enum Life {
 struct Held {
     indexed: Indexed,
     place: Place,
-    /// What the run had opened by then.
+    /// The number of openings by then.
     opened: u64,
     /// Whether anything came after it.
     is_followed: bool,
 }
 
-/// What an event does to a thing.
+/// What an event does to an item.
 enum Touch {
     Start(Key),
     Content(Key),
@@ -121,8 +119,7 @@ enum Touch {
 }
 
 impl Repairer {
-    /// The most entries of usage that are gathered from several RUN_FINISHED, so that no producer
-    /// fills the memory with them.
+    /// The most usage entries kept from several RUN_FINISHED, so that a producer cannot fill the memory.
     const MAX_USAGE: usize = 64 * 1024;
 
     /// A stage with these repairs.
@@ -173,7 +170,7 @@ impl Repairer {
         self.ready.push_back(Item::Event(indexed));
     }
 
-    /// Brings an event about a thing in order; `false` where it is to be dropped.
+    /// Repairs the place of an event about an item; `false` if the event is to be dropped.
     fn mend(&mut self, event: &Event, place: Place) -> bool {
         match event {
             Event::MessagesSnapshot(event) => self.set_owners(event),
@@ -185,7 +182,7 @@ impl Repairer {
         match Touch::of(event) {
             None => true,
             Some(Touch::Start(key)) => {
-                // The producer never opened it, as far as it knows.
+                // The producer does not know that it is open.
                 self.close_reopened(&key, place);
                 self.open(key, event, false, place);
                 true
@@ -197,7 +194,7 @@ impl Repairer {
                         Some((Rule::X2, what, start.clone()))
                     }
                     None if self.has(Repair::OpenUnopened) => {
-                        let what = format!("opened {}, which nothing did in this run", key.subject());
+                        let what = format!("opened {}, which no event had opened in this run", key.subject());
                         start_for(event).map(|start| (Rule::X3, what, start))
                     }
                     _ => None,
@@ -224,12 +221,12 @@ impl Repairer {
         }
     }
 
-    /// Notes that this event opened a thing.
+    /// Notes that this event opened an item.
     fn open(&mut self, key: Key, event: &Event, by_repair: bool, place: Place) {
         let life = Life::Open { since: place.index, order: self.opened, by_repair };
         self.opened += 1;
         match self.things.get_mut(&key) {
-            // A second START is for verification to reject, and what was established first stays.
+            // Verification rejects a second START; the first one stands.
             Some(Thing { life: Life::Open { .. }, .. }) => {}
             Some(thing) => thing.life = life,
             None => {
@@ -240,7 +237,7 @@ impl Repairer {
         }
     }
 
-    /// Ends what only a repair has opened.
+    /// Closes an item that a repair has opened.
     fn close_reopened(&mut self, key: &Key, place: Place) {
         if let Some(thing) = self.things.get_mut(key) {
             if let Life::Open { by_repair: true, .. } = thing.life {
@@ -251,8 +248,8 @@ impl Repairer {
         }
     }
 
-    /// A snapshot sets the owners of the messages that it holds, and of their calls (rule O7): who
-    /// opens them again is to name those.
+    /// A snapshot sets the owners of its messages and of their calls (rule O7): a START that opens one
+    /// again has to name that owner.
     fn set_owners(&mut self, snapshot: &MessagesSnapshotEvent) {
         for message in &snapshot.messages {
             let owner = message.subagent_run_id();
@@ -273,7 +270,7 @@ impl Repairer {
         let Some(held) = self.held.as_mut().filter(|held| !held.is_followed) else { return };
         held.is_followed = true;
         let finished = held.place.index;
-        let what = format!("comes after RUN_FINISHED (event {finished}), which waits for the end of the run");
+        let what = format!("comes after RUN_FINISHED (event {finished}), which is held back until the end of the run");
         self.warn(Rule::X1, place, "", &what, Rule::R4);
     }
 
@@ -302,13 +299,13 @@ impl Repairer {
                 what.push_str(", which takes over its usage");
             } else {
                 next.usage = Some(more).filter(|more| !more.is_empty());
-                what.push_str("; its usage is lost, there are too many entries");
+                what.push_str("; its usage is lost, as there are too many entries");
             }
         }
         self.warn(Rule::X1, held.place, "", &what, Rule::R4);
     }
 
-    /// Delivers the RUN_FINISHED that is held back, with what is missing before it.
+    /// Delivers the RUN_FINISHED that is held back, after the ENDs that are missing.
     fn release(&mut self) {
         let Some(held) = self.held.take() else { return };
         let mut open: Vec<(u64, u64, bool, Key)> = Vec::new();
@@ -320,11 +317,11 @@ impl Repairer {
                 _ => {}
             }
         }
-        // What was opened last lies within what was opened before.
+        // The last opened first, as it is nested in the others.
         open.sort_unstable_by_key(|(order, ..)| core::cmp::Reverse(*order));
         for (_, since, by_repair, key) in open {
             if !by_repair {
-                let what = format!("closed {}, which is open since event {since}", key.subject());
+                let what = format!("closed {}, open since event {since}", key.subject());
                 self.warn(Rule::X5, held.place, "", &what, Rule::R3);
             }
             let end = self.things.get(&key).and_then(|thing| end_of(&thing.start));
@@ -339,8 +336,8 @@ impl Repairer {
         self.has(Repair::CloseAtFinish) && order < held.opened && key.kind != SubjectKind::Subagent
     }
 
-    /// RUN_ERROR ends the run; where it went on after its RUN_FINISHED and has things open, that one
-    /// is not delivered, for R3 would not let it pass.
+    /// RUN_ERROR ends the run. If items opened after RUN_FINISHED are still open, RUN_FINISHED is not
+    /// delivered, as R3 would reject it.
     fn release_before_failure(&mut self, place: Place) {
         let Some(held) = &self.held else { return };
         let is_open = self.things.iter().any(|(key, thing)| match thing.life {
@@ -356,8 +353,7 @@ impl Repairer {
         }
     }
 
-    /// No event of this run follows, for the input is at fault: a RUN_FINISHED after which nothing
-    /// came is the end of its run all the same (rule R8a).
+    /// After a fault of the input: a RUN_FINISHED that nothing followed still ends its run (rule R8a).
     pub(super) fn settle(&mut self, next: &mut impl Sink) -> Result<(), Error> {
         if self.held.as_ref().is_some_and(|held| !held.is_followed) {
             self.release();
@@ -365,7 +361,7 @@ impl Repairer {
         self.give_ready(next)
     }
 
-    /// Hands over what is ready.
+    /// Gives the outputs that are ready.
     fn give_ready(&mut self, next: &mut impl Sink) -> Result<(), Error> {
         while let Some(item) = self.ready.pop_front() {
             next.item(item)?;
@@ -405,8 +401,8 @@ impl Stage for Repairer {
         self.feed(place.gives(chunk.into_event()), next)
     }
 
-    /// Gives the RUN_FINISHED that is held back, unless something that came after it is still open:
-    /// the run is truncated then (rule R8), whatever it said before.
+    /// Gives the RUN_FINISHED that is held back, unless an item opened after it is still open: then the
+    /// run is truncated (rule R8).
     fn end(&mut self, next: &mut impl Sink) -> Result<(), Error> {
         let goes_on = self.held.as_ref().is_some_and(|held| {
             self.things.values().any(|thing| match thing.life {
@@ -446,12 +442,12 @@ impl Key {
         Subject::new(self.kind, self.id.as_str())
     }
 
-    /// Whether rule S2 speaks of it.
+    /// Whether rule S2 applies to it.
     fn is_item(&self) -> bool {
         !matches!(self.kind, SubjectKind::Step | SubjectKind::Subagent)
     }
 
-    /// Where an event names it.
+    /// The JSON pointer of its id in an event.
     fn path(&self) -> &'static str {
         if self.kind == SubjectKind::ToolCall { "/toolCallId" } else { "/messageId" }
     }
@@ -482,7 +478,7 @@ impl Touch {
     }
 }
 
-/// A START with what it established and no more.
+/// A START with only the fields that it established.
 fn bare(event: &Event) -> Option<Event> {
     macro_rules! bare {
         ($event:expr) => {{
@@ -513,7 +509,7 @@ fn tag_of(start: &mut Event) -> Option<&mut Option<SubagentRunId>> {
     })
 }
 
-/// X3: the START that a CONTENT lacks. A tool call has none without its name.
+/// X3: the START that is missing before a CONTENT. There is none for a tool call, whose name is unknown.
 fn start_for(content: &Event) -> Option<Event> {
     Some(match content {
         Event::TextMessageContent(event) => TextMessageStartEvent {
@@ -530,7 +526,7 @@ fn start_for(content: &Event) -> Option<Event> {
     })
 }
 
-/// The END that a START asks for; a subagent's would be a success that nobody sent.
+/// The END for a START; none for a subagent, as its end would claim a success.
 fn end_of(start: &Event) -> Option<Event> {
     macro_rules! end {
         ($start:ident, $end:ident, $id:ident) => {

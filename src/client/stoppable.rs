@@ -1,4 +1,5 @@
-//! What every run has around it: a handle that ends it, and timers.
+//! What can stop the events of a run before the connection ends: an abort handle, timers, the end of the
+//! run.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -19,27 +20,27 @@ use crate::machine::Downgrader;
 use crate::raw::RawItem;
 use crate::version::ProtocolVersion;
 
-/// When a run has to be over, and how long it may take.
+/// When a run has to be over, and how long that is in all.
 pub(super) type Deadline = Option<(Instant, Duration)>;
 
-/// When a deadline is; `None` also where the clock ends before.
+/// The deadline of a run that starts now; `None` also if it is beyond the end of the clock.
 pub(super) fn until(limit: Option<Duration>) -> Deadline {
     let limit = limit?;
     Some((Instant::now().checked_add(limit)?, limit))
 }
 
-/// What the future gives, or an error if it takes longer than this.
+/// The result of the future, or an error if it takes longer than the limit.
 pub(super) async fn within<T>(
     limit: Option<Duration>,
     error: impl FnOnce(Duration) -> ClientError,
     work: impl Future<Output = Result<T, ClientError>>,
 ) -> Result<T, ClientError> {
     let Some(limit) = limit else { return work.await };
-    // On the heap, as what is to be awaited here is large.
+    // On the heap, as the futures passed here are large.
     timeout(limit, Box::pin(work)).await.unwrap_or_else(|_| Err(error(limit)))
 }
 
-/// What the future gives, or an error once it is aborted.
+/// The result of the future, or an error once it is aborted.
 pub(super) async fn unless_aborted<T>(
     abort: AbortHandle,
     work: impl Future<Output = Result<T, ClientError>>,
@@ -51,15 +52,15 @@ pub(super) async fn unless_aborted<T>(
 }
 
 pin_project! {
-    /// Events that a handle, a timer or the end of their run can end. Fused; the events are dropped at
-    /// the end, and the connection is closed with them.
-    pub(super) struct Guarded<S> {
+    /// Events that a handle, a timer or the end of their run can stop. Fused; the events are dropped at
+    /// the end, which closes the connection.
+    pub(super) struct Stoppable<S> {
         #[pin]
         events: Option<S>,
         // What there was to say before the first event.
         first: vec::IntoIter<RawItem>,
         peer: Downgrader,
-        // Whether a run has ended, and no other has begun since.
+        // Whether a run has ended and no other has begun since.
         is_run_over: bool,
         idle: Idle,
         after_run: Idle,
@@ -69,7 +70,7 @@ pin_project! {
     }
 }
 
-impl<S> Guarded<S> {
+impl<S> Stoppable<S> {
     pub(super) fn new(events: S, options: &Common, deadline: Deadline, abort: AbortHandle) -> Self {
         let said = &options.options;
         let said: Vec<_> = (!said.is_empty()).then(|| RawItem::Options(Box::new(said.clone()))).into_iter().collect();
@@ -106,10 +107,10 @@ impl<S> Guarded<S> {
         self.abort.clone()
     }
 
-    /// What ends the events from here, if it is time.
+    /// The error that stops the events, if it is time.
     fn poll_cut(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ClientError> {
         let this = self.project();
-        // Asked first, so that no want of budget hides it; the future is there to wake the task.
+        // The flag first, so that a used-up budget does not hide it; the future wakes the task.
         if this.abort.is_aborted() || this.aborted.as_mut().poll(cx).is_ready() {
             return Poll::Ready(ClientError::Aborted);
         }
@@ -120,7 +121,7 @@ impl<S> Guarded<S> {
     }
 }
 
-impl<S> Stream for Guarded<S>
+impl<S> Stream for Stoppable<S>
 where
     S: Stream<Item = Result<RawItem, Error<ClientError>>>,
 {
@@ -151,7 +152,7 @@ where
         };
         Poll::Ready(match item {
             Some(Ok(item)) => {
-                // A frame that a tolerance skips is no event.
+                // A skipped frame gives a warning and does not count as an event.
                 if let Some(raw) = item.raw() {
                     this.idle.rest();
                     this.after_run.rest();
@@ -174,14 +175,14 @@ where
         })
     }
 
-    /// What the events hold may never come: they can be ended at any time.
+    /// No event is sure to come: they can be stopped at any time.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (0, if self.is_over() { Some(0) } else { None })
     }
 }
 
-/// The streams of both clients: [`Guarded`] events, beside what each knows of its source.
-macro_rules! guarded_events {
+/// The streams of both clients: [`Stoppable`] events, beside what each knows of its source.
+macro_rules! stoppable_events {
     ($events:ident $(<$source:ident> where $item:ty)?) => {
         impl$(<$source>)? $events$(<$source>)? {
             /// The same from a server that speaks this version at most, after these.
@@ -190,7 +191,7 @@ macro_rules! guarded_events {
                 self
             }
 
-            /// What ends this run from elsewhere.
+            /// A handle that ends this run from elsewhere.
             #[must_use]
             pub fn abort_handle(&self) -> AbortHandle {
                 self.events.abort_handle()
@@ -229,4 +230,4 @@ macro_rules! guarded_events {
     };
 }
 
-pub(super) use guarded_events;
+pub(super) use stoppable_events;

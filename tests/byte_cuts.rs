@@ -1,8 +1,8 @@
-//! However the bytes of a capture are cut, and whenever they come, the stream is the same: its
-//! events, warnings, errors, and the indices of all of them.
+//! However the bytes of a capture are cut, and whenever they come, its events, warnings, errors and
+//! their indices are the same.
 //!
 //! The captures are every stream and every event under `tests/data`, in every format, with every
-//! line end, and in all that can be replayed.
+//! line end, and in every form that can be replayed.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -109,7 +109,7 @@ const FORMS: [Form; 10] = [
 ];
 
 impl Form {
-    /// `None` for what is replayed.
+    /// `None` for a replay.
     fn format(self) -> Option<Format> {
         match self {
             Form::Sse(_) | Form::Adorned => Some(Format::Sse),
@@ -123,7 +123,7 @@ impl Form {
     fn decode<S, B, E>(self, bytes: S) -> impl Stream<Item = Result<RawItem, Error>>
     where
         S: Stream<Item = Result<B, E>>,
-        B: AsRef<[u8]>,
+        B: ag_ui_stream::codec::Piece,
         E: Into<BoxError> + Debug,
     {
         match self.format() {
@@ -189,7 +189,7 @@ fn recording(capture: &Capture, end: &str) -> Vec<u8> {
     file
 }
 
-/// What a stream gave, and the error at its end.
+/// The items of a stream, and the error at its end.
 type Ran<T> = (Vec<T>, Option<Error>);
 
 /// No source here fails.
@@ -355,7 +355,7 @@ fn a_json_array() {
 }
 
 #[test]
-fn what_is_recorded_is_replayed_byte_for_byte() {
+fn a_recording_is_replayed_byte_for_byte() {
     for (capture, end) in CAPTURES.iter().flat_map(|capture| [(capture, "\n"), (capture, "\r\n")]) {
         let (items, error) = decoded(Form::Recording(end), false, [&recording(capture, end)[..]]);
         assert_eq!((items.len(), error), (capture.events.len(), None), "{}", capture.name);

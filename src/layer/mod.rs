@@ -1,0 +1,224 @@
+//! Layers around agents: what comes from an agent, changed, watched or begun again on the way.
+//!
+//! [`AgentExt::layer`] puts one around an agent, which gives an agent; the layer that
+//! is added last sees the events last.
+//!
+//! | layer | what it does |
+//! |---|---|
+//! | [`Filter`] | leaves out the calls of some tools, or whole kinds of events |
+//! | [`RewriteIds`] | gives messages, calls and subagents other ids |
+//! | [`Coalesce`] | joins deltas that follow each other |
+//! | [`Observe`] | shows each item, and the end, to a closure |
+//! | [`Retry`] | runs again what did not begin |
+//! | [`Through`] | passes items through a [machine](crate::machine::Machine) of your own |
+//! | [`merge`] | several agents as subagents of one run: no layer, but an agent of agents |
+//!
+//! # What holds for all
+//! - They work on items, events and warnings, after enforcement and verification; so does what they give.
+//!   A legal run stays legal.
+//! - Errors go through as they are: one that broke a rule keeps it, one of the transport is one.
+//! - The input goes to the agent as it is. The limits of a client hold for what it reads; those of the
+//!   layers after it, and of what is read from them, are the defaults, or what the
+//!   [options](crate::Options) of the outermost call say.
+//!
+//! # Examples
+//! ```
+//! use ag_ui_stream::layer::{EventKind, Filter, Observe, Seen};
+//! use ag_ui_stream::{AgentExt, RunAgentInput, producer};
+//! use futures::TryStreamExt;
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ag_ui_stream::Error<ag_ui_stream::agent::AgentError>> {
+//! let agent = producer::agent(async |run| {
+//!     run.reasoning("Nobody is to see this.").await?;
+//!     run.tool_call("look_up_password", &json!({"of": "admin"})).await?;
+//!     run.text("All is well.").await?;
+//!     Ok(())
+//! });
+//! let agent = agent
+//!     .layer(Filter::kinds(|kind| kind != EventKind::Reasoning))
+//!     .layer(Filter::tools(|name| !name.contains("password")))
+//!     .layer(Observe::new(|run, seen| {
+//!         if let Seen::Error(error) = seen {
+//!             eprintln!("run {run}: {error}");
+//!         }
+//!     }));
+//! let events: Vec<_> = agent.events(RunAgentInput::new("thread", "run", [])).await?.try_collect().await?;
+//! assert_eq!(events.len(), 5);
+//! # Ok(())
+//! # }
+//! ```
+
+use async_trait::async_trait;
+
+use crate::agent::{Agent, AgentExt, Layer, RawEventStream, raw_event_stream};
+use crate::combinator::{EventStreamExt, Items};
+use crate::error::{AgentError, Error};
+use crate::item::Item;
+use crate::machine::Push;
+use crate::run_input::RunAgentInput;
+
+mod coalesce;
+mod filter;
+mod ids;
+mod merge;
+mod observe;
+mod retry;
+
+pub use coalesce::Coalesce;
+pub use filter::{EventKind, Filter};
+pub use ids::{IdKind, RewriteIds};
+pub use merge::{Merged, merge};
+pub use observe::{Observe, Seen};
+pub use retry::{Retried, Retry};
+
+/// An agent with a layer around it: what [`AgentExt::layer`] gives.
+#[derive(Clone, Debug)]
+pub struct Layered<A, L> {
+    agent: A,
+    layer: L,
+}
+
+impl<A, L> Layered<A, L> {
+    fn new(agent: A, layer: L) -> Self {
+        Self { agent, layer }
+    }
+
+    /// The agent within.
+    pub fn get_ref(&self) -> &A {
+        &self.agent
+    }
+
+    /// Gives the agent within back.
+    pub fn into_inner(self) -> A {
+        self.agent
+    }
+}
+
+/// What a layer does with the items of a run.
+trait OnItems: Send + Sync {
+    /// What the agent is given.
+    fn on_input(&self, input: RunAgentInput) -> RunAgentInput {
+        input
+    }
+
+    /// What comes of it.
+    fn on_items(&self, input: &RunAgentInput, items: Items<RawEventStream>) -> RawEventStream;
+}
+
+#[async_trait]
+impl<A: Agent, L: OnItems> Agent for Layered<A, L> {
+    async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
+        let items = items_of(&self.agent, self.layer.on_input(input.clone())).await?;
+        Ok(self.layer.on_items(&input, items))
+    }
+}
+
+/// The items of a run, verified.
+async fn items_of(agent: &impl Agent, input: RunAgentInput) -> Result<Items<RawEventStream>, AgentError> {
+    agent.items(input).await.map_err(|error| match error {
+        Error::Source(error) => error,
+        error => AgentError::new(error),
+    })
+}
+
+/// For each layer that works on items: how it is put around an agent.
+macro_rules! layers {
+    ($($name:ident<$($param:ident),*> $(where [$($bounds:tt)*])?;)*) => {$(
+        impl<A: Agent, $($param),*> Layer<A> for $name<$($param),*> $(where $($bounds)*)? {
+            type Agent = Layered<A, Self>;
+
+            fn layer(self, agent: A) -> Layered<A, Self> {
+                Layered::new(agent, self)
+            }
+        }
+    )*};
+}
+
+layers! {
+    Filter<>;
+    Coalesce<>;
+    RewriteIds<>;
+    Observe<F> where [F: Fn(&crate::id::RunId, Seen<'_>) + Clone + Send + Sync + 'static];
+    Through<F, M> where [F: Fn(&RunAgentInput) -> M + Send + Sync, M: Push<Item, Output = Item> + Send + 'static];
+}
+
+/// Passes the items of each run through a machine of your own.
+///
+/// The machine is made anew for each run, from its input. What it gives has to be legal: the next stage
+/// says so where it is not.
+///
+/// # Examples
+/// ```
+/// use std::collections::VecDeque;
+///
+/// use ag_ui_stream::agent::Replay;
+/// use ag_ui_stream::layer::Through;
+/// use ag_ui_stream::machine::{Machine, Push};
+/// use ag_ui_stream::{AgentExt, Error, Event, Item, RunAgentInput};
+/// use futures::TryStreamExt;
+///
+/// /// Leaves out what the producer says of itself.
+/// #[derive(Default)]
+/// struct WithoutRawEvents(VecDeque<Item>);
+///
+/// impl Machine for WithoutRawEvents {
+///     type Output = Item;
+///
+///     fn pop(&mut self) -> Option<Item> {
+///         self.0.pop_front()
+///     }
+///
+///     fn finish(&mut self) -> Result<(), Error> {
+///         Ok(())
+///     }
+/// }
+///
+/// impl Push<Item> for WithoutRawEvents {
+///     fn push(&mut self, mut item: Item) -> Result<(), Error> {
+///         if let Item::Event(indexed) = &mut item {
+///             indexed.event.base_mut().raw_event = None;
+///         }
+///         self.0.push_back(item);
+///         Ok(())
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error<ag_ui_stream::agent::AgentError>> {
+/// let agent = Replay::new([r#"{"type":"RUN_ERROR","message":"no","rawEvent":{"secret":1}}"#]);
+/// let agent = agent.layer(Through::new(|_: &RunAgentInput| WithoutRawEvents::default()));
+/// let events: Vec<_> = agent.events(RunAgentInput::new("t", "r", [])).await?.try_collect().await?;
+/// assert_eq!(events, [Event::run_error("no")]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Through<F, M> {
+    machine: F,
+    made: core::marker::PhantomData<fn() -> M>,
+}
+
+impl<F: Fn(&RunAgentInput) -> M, M> Through<F, M> {
+    /// A layer with the machine that this makes for each run.
+    pub fn new(machine: F) -> Self {
+        Self { machine, made: core::marker::PhantomData }
+    }
+}
+
+impl<F, M> core::fmt::Debug for Through<F, M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Through").finish_non_exhaustive()
+    }
+}
+
+impl<F, M> OnItems for Through<F, M>
+where
+    F: Fn(&RunAgentInput) -> M + Send + Sync,
+    M: Push<Item, Output = Item> + Send + 'static,
+{
+    fn on_items(&self, input: &RunAgentInput, items: Items<RawEventStream>) -> RawEventStream {
+        raw_event_stream(input, items.through((self.machine)(input)))
+    }
+}
