@@ -1,5 +1,9 @@
 //! `Limits`: the bounds on what bad input can cost.
 
+use core::fmt;
+use core::ops::Deref;
+use std::sync::Arc;
+
 /// Bounds on what one event may cost, and on what a conversation may hold: in events, in bytes, in
 /// things that are open. The safe value is the default, and each stands in the way of an attack.
 ///
@@ -141,19 +145,49 @@ impl Limits {
     }
 }
 
+impl Limits {
+    const DEFAULT: Self = Self {
+        max_event_bytes: Self::DEFAULT_MAX_EVENT_BYTES,
+        max_event_values: Self::DEFAULT_MAX_EVENT_VALUES,
+        max_id_bytes: Self::DEFAULT_MAX_ID_BYTES,
+        max_depth: Self::DEFAULT_MAX_DEPTH,
+        max_document_bytes: Self::DEFAULT_MAX_DOCUMENT_BYTES,
+        max_patch_operations: Self::DEFAULT_MAX_PATCH_OPERATIONS,
+        max_messages: Self::DEFAULT_MAX_MESSAGES,
+        max_conversation_bytes: Self::DEFAULT_MAX_CONVERSATION_BYTES,
+        max_open_items: Self::DEFAULT_MAX_OPEN_ITEMS,
+        max_runs: Self::DEFAULT_MAX_RUNS,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_event_bytes: Self::DEFAULT_MAX_EVENT_BYTES,
-            max_event_values: Self::DEFAULT_MAX_EVENT_VALUES,
-            max_id_bytes: Self::DEFAULT_MAX_ID_BYTES,
-            max_depth: Self::DEFAULT_MAX_DEPTH,
-            max_document_bytes: Self::DEFAULT_MAX_DOCUMENT_BYTES,
-            max_patch_operations: Self::DEFAULT_MAX_PATCH_OPERATIONS,
-            max_messages: Self::DEFAULT_MAX_MESSAGES,
-            max_conversation_bytes: Self::DEFAULT_MAX_CONVERSATION_BYTES,
-            max_open_items: Self::DEFAULT_MAX_OPEN_ITEMS,
-            max_runs: Self::DEFAULT_MAX_RUNS,
-        }
+        Self::DEFAULT
+    }
+}
+
+/// Limits as each stage holds them: a pointer, and nothing for the defaults.
+#[derive(Clone, Default)]
+pub(crate) struct HeldLimits(Option<Arc<Limits>>);
+
+impl Deref for HeldLimits {
+    type Target = Limits;
+
+    #[inline]
+    fn deref(&self) -> &Limits {
+        static DEFAULT: Limits = Limits::DEFAULT;
+        self.0.as_deref().unwrap_or(&DEFAULT)
+    }
+}
+
+impl From<Limits> for HeldLimits {
+    fn from(limits: Limits) -> Self {
+        Self((limits != Limits::DEFAULT).then(|| Arc::new(limits)))
+    }
+}
+
+impl fmt::Debug for HeldLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
