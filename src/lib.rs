@@ -45,7 +45,7 @@
 //! - [`Agent`]: something that can run and give raw events.
 //! - [`conversation`]: run after run with an agent, and tools that it calls.
 //! - [`producer`]: runs of your own, legal by construction.
-//! - `layer`: what can be put around an agent.
+//! - [`layer`]: what can be put around an agent.
 //! - [`machine`]: the same without async.
 //!
 //! # Features

@@ -257,7 +257,7 @@ where
 /// }
 /// ```
 ///
-/// Middleware over typed items, around any agent:
+/// Middleware over typed items, around any agent; where a [layer](crate::layer) does it, that is shorter:
 /// ```
 /// use ag_ui_stream::agent::{AgentError, RawEventStream, Replay, raw_event_stream};
 /// use ag_ui_stream::{Agent, AgentExt, Event, Item, RunAgentInput};

@@ -1,6 +1,6 @@
 //! Layers around agents: what comes from an agent, changed, watched or begun again on the way.
 //!
-//! [`AgentExt::layer`] puts one around an agent, which gives an agent; the layer that
+//! [`AgentExt::layer`](crate::AgentExt::layer) puts one around an agent, which gives an agent; the layer that
 //! is added last sees the events last.
 //!
 //! | layer | what it does |
@@ -79,7 +79,7 @@ pub use merge::{Merged, merge};
 pub use observe::{Observe, Seen};
 pub use retry::{Retried, Retry};
 
-/// An agent with a layer around it: what [`AgentExt::layer`] gives.
+/// An agent with a layer around it: what [`AgentExt::layer`](crate::AgentExt::layer) gives.
 #[derive(Clone, Debug)]
 pub struct Layered<A, L> {
     agent: A,
