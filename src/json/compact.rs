@@ -228,8 +228,15 @@ impl<'a> ser::Serializer for Json<'a> {
         self.serialize_unit()
     }
 
+    /// A name of the code, which has nothing to escape.
+    #[inline(always)]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<()> {
-        self.serialize_str(variant)
+        let Self { out } = self;
+        out.reserve(variant.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(variant.as_bytes());
+        out.push(b'"');
+        Ok(())
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<()> {
