@@ -145,6 +145,8 @@ pub(crate) struct Interner {
     /// counts whenever ids take turns.
     recent: [usize; 4],
     table: Vec<Option<Id>>,
+    /// The length of the longest id beyond [`Interner::MAX_LEN`] since it was last set to 0.
+    pub(crate) longest: usize,
 }
 
 impl Interner {
@@ -169,6 +171,7 @@ impl Interner {
     fn look_up(&mut self, slot: usize, text: &str) -> Id {
         let hash = hash_of(text);
         if text.len() > Self::MAX_LEN {
+            self.longest = self.longest.max(text.len());
             return Id::with_hash(text, hash);
         }
         if self.table.is_empty() {

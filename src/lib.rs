@@ -71,11 +71,12 @@
 //!
 //! ```
 //! # #[cfg(all(feature = "stream", feature = "sse"))] {
+//! use ag_ui_stream::codec::Piece;
 //! use ag_ui_stream::{ByteStreamExt, Error, EventStreamExt};
 //! use futures::{Stream, TryStreamExt};
 //!
 //! // In a browser: `B` is a `Uint8Array` copied to a `Vec<u8>`, and `E` a `JsValue`.
-//! async fn show<B: AsRef<[u8]>, E>(body: impl Stream<Item = Result<B, E>>) -> Result<String, Error<E>> {
+//! async fn show<B: Piece, E>(body: impl Stream<Item = Result<B, E>>) -> Result<String, Error<E>> {
 //!     let mut updates = Box::pin(body.sse().updates());
 //!     let mut last = String::new();
 //!     while let Some(update) = updates.try_next().await? {

@@ -1,11 +1,32 @@
 //! `Limits`: the bounds on what bad input can cost.
 
-/// Bounds on the cost of one event, and on how far a few bytes of events can grow the documents. The safe
-/// value is the default.
+/// Bounds on what one event may cost, and on what a conversation may hold: in events, in bytes, in
+/// things that are open. The safe value is the default, and each stands in the way of an attack.
 ///
-/// Beside the events in flight the crate holds the conversation and, until the run ends, one entry for
-/// each item that the run opened. Both grow only with the bytes that the producer sent, except for
-/// documents that patches copy, which have a bound of their own.
+/// # What is held at most
+/// With the defaults, however long a producer goes on, and as long as the application lets go of the
+/// snapshots that it has read:
+///
+/// | what | at most | by |
+/// |---|---|---|
+/// | messages, calls, runs, with their texts, ids and metadata | 256 MiB, and a quarter more for buffers | [`max_conversation_bytes`](Limits::max_conversation_bytes) |
+/// | the ids that the active run has named, for the S and O rules | 256 MiB, in practice shared with the former | the same |
+/// | the state, and the content of all activities | 128 MiB | [`max_document_bytes`](Limits::max_document_bytes) |
+/// | the event that is read | about 0.5 GiB for the worst of 10 MiB, 30 MiB for text | [`max_event_values`](Limits::max_event_values), [`max_event_bytes`](Limits::max_event_bytes) |
+///
+/// So about 700 MiB for a conversation that meets every bound at once, and 1.2 GiB while it reads the
+/// worst of events; a common one takes a little more than its text. Where several conversations are
+/// held, each has its own: give them smaller bounds. A snapshot shares all that did not change after
+/// it; who keeps many keeps what they do not share.
+///
+/// # What becomes of what goes beyond
+/// An event that would lead beyond a bound is [`LimitExceeded`](crate::error::LimitExceeded), and what is
+/// held stays as it was before it. Three bounds have a gentler way, for the protocol has one: a patch
+/// that would go beyond does not apply, with a warning (rules A5 and A6); the oldest run is forgotten
+/// for the newest; of the warnings about one event the hundred first are given, and then how many more
+/// there would have been.
+///
+/// What was there before the stream is the application's, and is not refused; it counts all the same.
 ///
 /// A new bound is not a breaking change: take the others from the default.
 ///
@@ -21,6 +42,17 @@ pub struct Limits {
     ///
     /// Stops a line that never ends from filling the memory.
     pub max_event_bytes: usize,
+    /// How many JSON values one event may hold, itself included, where it comes as text or as a
+    /// [`Value`](serde_json::Value).
+    ///
+    /// Stops an event of two bytes a value, such as `[0,0,0,…]`, from taking hundreds of times its
+    /// length.
+    pub max_event_values: usize,
+    /// The longest id accepted, in bytes; also the longest name of a tool or of a speaker that chunks
+    /// repeat.
+    ///
+    /// Stops ids that are remembered, one for each thing a run names, from being as long as an event.
+    pub max_id_bytes: usize,
     /// The deepest nesting of arrays and objects accepted; values above
     /// [`Limits::CEILING_DEPTH`] count as that.
     ///
@@ -33,15 +65,61 @@ pub struct Limits {
     /// Stops a patch that copies its own copies from doubling a document with each operation. A patch
     /// beyond it does not apply (rules A5 and A6); a snapshot beyond it is an error.
     pub max_document_bytes: usize,
+    /// How many operations one patch may have. One with more does not apply (rules A5 and A6).
+    ///
+    /// Stops an event from keeping a processor busy: each operation costs the logarithm of what it
+    /// changes, and they are applied in one go.
+    pub max_patch_operations: usize,
+    /// How many messages the conversation may hold.
+    ///
+    /// Stops messages without a text, and what is done for each of them: to draw, store or send them.
+    pub max_messages: usize,
+    /// How much the conversation may take, in bytes, beside documents: the length of each text, id,
+    /// name and argument, metadata and results as documents count, 1 KiB for each message, tool call,
+    /// run and subagent, and 256 bytes for each thing that is open or that the tally of calls knows
+    /// (rule R9). About what it takes in memory.
+    ///
+    /// Verification, which knows no texts, keeps to the same bound with all ids that the active run
+    /// named: messages, calls, reasoning, activities, steps and subagents, 256 bytes for each and the
+    /// length of its id and owner.
+    ///
+    /// Stops a conversation from growing for ever, by deltas, by messages, by steps and subagents that
+    /// open and close, by metadata, by results.
+    pub max_conversation_bytes: usize,
+    /// How many things a run may have open at once: messages, tool calls, reasoning, steps and
+    /// subagents. So many chunk streams there may be too, and so many halves of characters that wait.
+    ///
+    /// Stops STARTs without ENDs, and bounds what an error about them lists.
+    pub max_open_items: usize,
+    /// How many runs are remembered: the oldest is forgotten for the newest, with what it asked and
+    /// was answered. At least one.
+    ///
+    /// Stops a stream of short runs from growing what [`Snapshot::runs`](crate::snapshot::Snapshot::runs)
+    /// holds.
+    pub max_runs: usize,
 }
 
 impl Limits {
     /// 10 MiB: room for a picture in a data part, far below the memory of any host.
     pub const DEFAULT_MAX_EVENT_BYTES: usize = 10 * 1024 * 1024;
+    /// A million and some: common JSON has one for each ten bytes or more.
+    pub const DEFAULT_MAX_EVENT_VALUES: usize = 1 << 20;
+    /// 16 KiB: an id is mostly shorter than 100 bytes, but some gateways put a signature into it.
+    pub const DEFAULT_MAX_ID_BYTES: usize = 16 * 1024;
     /// Four times what most JSON parsers accept.
     pub const DEFAULT_MAX_DEPTH: usize = 512;
     /// 128 MiB: several times what common JSON of the largest default event takes.
     pub const DEFAULT_MAX_DOCUMENT_BYTES: usize = 128 * 1024 * 1024;
+    /// 100,000: some tenths of a second for the slowest of them.
+    pub const DEFAULT_MAX_PATCH_OPERATIONS: usize = 100_000;
+    /// 200,000: more than anyone reads.
+    pub const DEFAULT_MAX_MESSAGES: usize = 200_000;
+    /// 256 MiB: a library of text, or some hundreds of pictures.
+    pub const DEFAULT_MAX_CONVERSATION_BYTES: usize = 256 * 1024 * 1024;
+    /// 100,000 at once: far more than anyone follows, and some tens of megabytes.
+    pub const DEFAULT_MAX_OPEN_ITEMS: usize = 100_000;
+    /// The last 1,000.
+    pub const DEFAULT_MAX_RUNS: usize = 1_000;
     /// The deepest limit that can be set. To read, compare, write and drop a value nested so deep takes up to
     /// 1.2 MB of stack in a build without optimization, out of the default 2 MiB of a thread; the rest is for
     /// the application.
@@ -55,14 +133,27 @@ impl Limits {
     pub(crate) fn member_depth(&self) -> usize {
         self.depth().saturating_sub(1)
     }
+
+    /// The longest event in which nothing need be counted: all that it could hold is within the bounds.
+    pub(crate) fn unquestioned_bytes(&self) -> usize {
+        // A value takes two bytes at least: itself, and what comes before or after it.
+        self.max_event_bytes.min(self.max_event_values.saturating_mul(2)).min(self.max_id_bytes)
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             max_event_bytes: Self::DEFAULT_MAX_EVENT_BYTES,
+            max_event_values: Self::DEFAULT_MAX_EVENT_VALUES,
+            max_id_bytes: Self::DEFAULT_MAX_ID_BYTES,
             max_depth: Self::DEFAULT_MAX_DEPTH,
             max_document_bytes: Self::DEFAULT_MAX_DOCUMENT_BYTES,
+            max_patch_operations: Self::DEFAULT_MAX_PATCH_OPERATIONS,
+            max_messages: Self::DEFAULT_MAX_MESSAGES,
+            max_conversation_bytes: Self::DEFAULT_MAX_CONVERSATION_BYTES,
+            max_open_items: Self::DEFAULT_MAX_OPEN_ITEMS,
+            max_runs: Self::DEFAULT_MAX_RUNS,
         }
     }
 }

@@ -54,3 +54,64 @@ impl fmt::Display for Warning {
         write!(f, ": {}", self.message)
     }
 }
+
+/// The most warnings about one event: a small event can hold a million things to warn of.
+const MAX_NOTES: usize = 100;
+
+/// What there is to warn of, before it is known which event that is.
+#[derive(Debug)]
+pub(crate) struct Note {
+    pub(crate) rule: Rule,
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+impl Note {
+    /// The warning about this event.
+    pub(crate) fn about(self, event: u64, event_type: &str) -> Warning {
+        Warning::new(self.rule, event, event_type, self.path, self.message)
+    }
+}
+
+/// What there is to warn of about one event, up to a bound.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    list: Vec<Note>,
+    /// The rule of the first one too many, and how many there were.
+    left_out: Option<(Rule, usize)>,
+}
+
+impl Notes {
+    pub(crate) fn add(&mut self, rule: Rule, path: impl Into<String>, message: impl Into<String>) {
+        if self.list.len() < MAX_NOTES {
+            self.list.push(Note { rule, path: path.into(), message: message.into() });
+        } else {
+            self.left_out.get_or_insert((rule, 0)).1 += 1;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// How far it reaches, to go [back to](Notes::back_to).
+    pub(crate) fn mark(&self) -> (usize, Option<(Rule, usize)>) {
+        (self.list.len(), self.left_out)
+    }
+
+    /// Forgets what came after this mark.
+    pub(crate) fn back_to(&mut self, (len, left_out): (usize, Option<(Rule, usize)>)) {
+        self.list.truncate(len);
+        self.left_out = left_out;
+    }
+
+    /// All of them, and at the end how many more there would have been. It is empty then.
+    pub(crate) fn take(&mut self) -> Vec<Note> {
+        let mut list = core::mem::take(&mut self.list);
+        if let Some((rule, count)) = self.left_out.take() {
+            let message = format!("{count} more warnings about this event are left out");
+            list.push(Note { rule, path: String::new(), message });
+        }
+        list
+    }
+}

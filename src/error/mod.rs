@@ -35,7 +35,7 @@ pub enum Error<E = Infallible> {
     Violation(Box<Violation>),
     /// The stream ended without the terminal event of its run (R8).
     Truncated(Box<Truncated>),
-    /// An event is larger or deeper than allowed, or makes a document so.
+    /// An event is larger or deeper than allowed, or makes the conversation too large.
     LimitExceeded(Box<LimitExceeded>),
 }
 
@@ -563,10 +563,8 @@ pub enum LimitStage {
     /// The decoder that finds events in bytes or messages: see the options of a client, or the decoder's
     /// `with_limits`.
     Decoder,
-    /// What reads the events and assembles them:
-    /// [`Options::limits`](crate::Options::limits),
-    /// [`Enforcer::with_limits`](crate::machine::Enforcer::with_limits),
-    /// [`Assembler::with_limits`](crate::machine::Assembler::with_limits).
+    /// What reads, judges and assembles the events: [`Options::limits`](crate::Options::limits), or
+    /// `with_limits` of a single stage.
     Pipeline,
     /// The reader of a single message or input; its bounds are the defaults.
     Reader,
@@ -595,6 +593,16 @@ pub enum Limit {
     Depth,
     /// [`Limits::max_document_bytes`](crate::Limits::max_document_bytes)
     DocumentBytes,
+    /// [`Limits::max_event_values`](crate::Limits::max_event_values)
+    EventValues,
+    /// [`Limits::max_id_bytes`](crate::Limits::max_id_bytes)
+    IdBytes,
+    /// [`Limits::max_messages`](crate::Limits::max_messages)
+    Messages,
+    /// [`Limits::max_conversation_bytes`](crate::Limits::max_conversation_bytes)
+    ConversationBytes,
+    /// [`Limits::max_open_items`](crate::Limits::max_open_items)
+    OpenItems,
 }
 
 /// The name of the field of [`Limits`](crate::Limits).
@@ -604,20 +612,33 @@ impl fmt::Display for Limit {
             Limit::EventBytes => "max_event_bytes",
             Limit::Depth => "max_depth",
             Limit::DocumentBytes => "max_document_bytes",
+            Limit::EventValues => "max_event_values",
+            Limit::IdBytes => "max_id_bytes",
+            Limit::Messages => "max_messages",
+            Limit::ConversationBytes => "max_conversation_bytes",
+            Limit::OpenItems => "max_open_items",
         })
     }
 }
 
 impl fmt::Display for LimitExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.limit {
-            Limit::EventBytes => write!(f, "event {} is longer than {} bytes", self.event, self.max)?,
-            Limit::Depth => write!(f, "event {} is nested deeper than {} levels", self.event, self.max)?,
+        let Self { event, limit, max, stage } = self;
+        match limit {
+            Limit::EventBytes => write!(f, "event {event} is longer than {max} bytes"),
+            Limit::EventValues => write!(f, "event {event} holds more than {max} values"),
+            Limit::IdBytes => write!(f, "event {event} has an id or a name of more than {max} bytes"),
+            Limit::Depth => write!(f, "event {event} is nested deeper than {max} levels"),
             Limit::DocumentBytes => {
-                write!(f, "after event {} all documents together would take more than {} bytes", self.event, self.max)?;
+                write!(f, "after event {event} all documents together would take more than {max} bytes")
             }
-        }
-        write!(f, ", the `{}` of the {}", self.limit, self.stage)
+            Limit::Messages => write!(f, "after event {event} there would be more than {max} messages"),
+            Limit::ConversationBytes => {
+                write!(f, "after event {event} the conversation would take more than {max} bytes")
+            }
+            Limit::OpenItems => write!(f, "after event {event} more than {max} things would be open"),
+        }?;
+        write!(f, ", the `{limit}` of the {stage}")
     }
 }
 

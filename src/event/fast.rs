@@ -114,6 +114,11 @@ impl<'a> Fields<'a> {
         (scanner.is_at_end() && self.seen & required == required).then_some(())
     }
 
+    /// Whether no id is longer than this.
+    pub(crate) fn has_ids_within(&self, max: usize) -> bool {
+        self.message_id.len() <= max && self.subagent_run_id.len() <= max
+    }
+
     /// Whether the event is a `TEXT_MESSAGE_CONTENT`; if not, it is a `TEXT_MESSAGE_CHUNK`.
     #[inline]
     pub(crate) fn is_text_content(&self) -> bool {

@@ -12,6 +12,34 @@ pub(crate) struct SyntaxError {
     pub(crate) too_deep: bool,
 }
 
+/// Whether a JSON text holds at most so many values, itself and the values of members included. Of what
+/// is no JSON it counts what it takes for values.
+///
+/// One pass, without a tree: before memory is taken for what it may hold.
+pub(crate) fn has_at_most(max: usize, text: &str) -> bool {
+    let (mut values, mut in_string, mut is_escaped, mut is_opened) = (1, false, false, false);
+    for byte in text.bytes() {
+        if in_string {
+            in_string = is_escaped || byte != b'"';
+            is_escaped = byte == b'\\' && !is_escaped;
+            continue;
+        }
+        match byte {
+            b' ' | b'\n' | b'\r' | b'\t' => continue,
+            b',' => values += 1,
+            // What is opened and not closed at once holds one value more than it has commas.
+            _ if is_opened && !matches!(byte, b']' | b'}') => values += 1,
+            _ => {}
+        }
+        if values > max {
+            return false;
+        }
+        is_opened = matches!(byte, b'[' | b'{');
+        in_string = byte == b'"';
+    }
+    values <= max
+}
+
 /// Reads JSON tokens from a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner<'a> {

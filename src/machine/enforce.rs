@@ -14,6 +14,7 @@ use crate::event::{Event, EventType};
 use crate::excerpt::excerpt;
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::node::Node;
+use crate::json::scan::has_at_most;
 use crate::json::string::Lone;
 use crate::limits::Limits;
 use crate::raw::{Body, RawEvent};
@@ -70,12 +71,17 @@ impl Enforcer {
     /// Text that it reads has no `null` and no retired shape, so it needs no translation before.
     #[inline]
     pub(super) fn feed_fast(&mut self, text: &str, index: u64, next: &mut impl Sink) -> Result<bool, Error> {
-        if text.len() > self.limits.max_event_bytes {
+        let is_large = text.len() > self.limits.unquestioned_bytes();
+        if is_large && self.check_text(text, index).is_err() {
             return Ok(false);
         }
+        let max_id = self.limits.max_id_bytes;
         let mut fields = fast::Fields::default();
         let interner = &mut self.cx.interner;
         if fields.read(text) {
+            if is_large && !fields.has_ids_within(max_id) {
+                return Ok(false);
+            }
             if fields.is_text_content() {
                 let place = Place::new(index, EventType::TextMessageContent);
                 next.text_content(fields.text_content(interner), place)?;
@@ -85,9 +91,10 @@ impl Enforcer {
             next.text_chunk(fields.text_chunk(interner), place)?;
             return Ok(true);
         }
+        interner.longest = 0;
         match text::read(text, self.limits.depth(), interner) {
-            Some(event) => next.event(Indexed::new(event, index)).map(|()| true),
-            None => Ok(false),
+            Some(event) if interner.longest <= max_id => next.event(Indexed::new(event, index)).map(|()| true),
+            _ => Ok(false),
         }
     }
 
@@ -113,6 +120,10 @@ impl Enforcer {
                 }
             }
             Body::Value(value) => {
+                let mut left = self.limits.max_event_values;
+                if !fits(value, &mut left) {
+                    return Err(self.exceeds(Limit::EventValues, self.limits.max_event_values, index));
+                }
                 let node = Node::from_value(value, self.limits.depth()).ok_or_else(|| self.too_deep(index))?;
                 self.read_node(&node, index, next)
             }
@@ -127,7 +138,7 @@ impl Enforcer {
 
     /// Reads text by way of a tree.
     fn read_text(&mut self, text: &str, index: u64, next: &mut impl Sink) -> Result<(), Error> {
-        self.check_len(text.len(), index)?;
+        self.check_text(text, index)?;
         let node = Node::parse(text, self.limits.depth()).map_err(|error| {
             if error.too_deep {
                 return self.too_deep(index);
@@ -146,14 +157,35 @@ impl Enforcer {
     }
 
     fn check_len(&self, len: usize, index: u64) -> Result<(), Error> {
-        if len > self.limits.max_event_bytes {
-            return Err(LimitExceeded::new(index, Limit::EventBytes, self.limits.max_event_bytes).into());
+        let max = self.limits.max_event_bytes;
+        if len > max { Err(self.exceeds(Limit::EventBytes, max, index)) } else { Ok(()) }
+    }
+
+    /// Whether a text may be read, before it is.
+    fn check_text(&self, text: &str, index: u64) -> Result<(), Error> {
+        self.check_len(text.len(), index)?;
+        let max = self.limits.max_event_values;
+        // Whoever has fewer bytes has fewer values.
+        if text.len() / 2 >= max && !has_at_most(max, text) {
+            Err(self.exceeds(Limit::EventValues, max, index))
+        } else {
+            Ok(())
         }
-        Ok(())
+    }
+
+    /// Whether all ids of an event that was read may be kept.
+    fn check_ids(&self, longest: usize, index: u64) -> Result<(), Error> {
+        let max = self.limits.max_id_bytes;
+        if longest > max { Err(self.exceeds(Limit::IdBytes, max, index)) } else { Ok(()) }
     }
 
     fn too_deep(&self, index: u64) -> Error {
-        LimitExceeded::new(index, Limit::Depth, self.limits.depth()).into()
+        self.exceeds(Limit::Depth, self.limits.depth(), index)
+    }
+
+    #[cold]
+    fn exceeds(&self, limit: Limit, max: usize, index: u64) -> Error {
+        LimitExceeded::new(index, limit, max).into()
     }
 
     fn read_node(&mut self, node: &Node<'_>, index: u64, next: &mut impl Sink) -> Result<(), Error> {
@@ -186,6 +218,7 @@ impl Enforcer {
         };
         match Event::decode_as(event_type, node, &mut self.cx) {
             Ok(event) => {
+                self.check_ids(self.cx.interner.longest, index)?;
                 self.warn_of_removed(place, lone, next)?;
                 let mut indexed = place.gives(event);
                 indexed.halves = Halves { leading: lone.leading, trailing: lone.trailing };
@@ -200,12 +233,12 @@ impl Enforcer {
 
     /// Warns of the parts that were removed from an event.
     fn warn_of_removed(&mut self, place: Place, lone: Lone, next: &mut impl Sink) -> Result<(), Error> {
-        for removed in self.cx.take_removed() {
+        for removed in self.cx.removed.take() {
             // Expansion may still join halves at the ends of a delta.
             if removed.rule == Rule::E11 && removed.path == "/delta" && !lone.inner {
                 continue;
             }
-            next.warning(place.warning(removed.rule, removed.path, removed.message))?;
+            next.warning(removed.about(place.index, place.sent_as.as_str()))?;
         }
         Ok(())
     }
@@ -217,6 +250,7 @@ impl Enforcer {
         if flaws.too_deep {
             return Err(self.too_deep(index));
         }
+        self.check_ids(flaws.longest_id, index)?;
         match flaws.fault {
             Some(fault) => Err(fault.into_malformed(index, Some(event.event_type())).into()),
             None => next.event(Indexed::new(event, index)),
@@ -255,6 +289,17 @@ impl<R: RawEvent> Push<R> for Enforcer {
 }
 
 queued_machine!(Enforcer: Item);
+
+/// Whether a value holds at most so many, itself included; takes what it holds from what is left.
+fn fits(value: &Value, left: &mut usize) -> bool {
+    let Some(rest) = left.checked_sub(1) else { return false };
+    *left = rest;
+    match value {
+        Value::Array(elements) => elements.iter().all(|element| fits(element, left)),
+        Value::Object(members) => members.values().all(|member| fits(member, left)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
 
 fn is_delta_bearing(event_type: EventType) -> bool {
     matches!(

@@ -24,7 +24,7 @@ use super::lazy::{Empty, Lazy};
 use super::sink::{Sink, Stage};
 use super::streamed::Streamed;
 use super::{Push, queued_machine};
-use crate::error::{Error, History, Subject};
+use crate::error::{Error, History, Limit, LimitExceeded, Subject};
 use crate::event::fast::{TextChunk, TextContent};
 use crate::event::{
     BaseEvent, Event, EventType, ReasoningMessageChunkEvent, ReasoningMessageStartEvent, TextMessageChunkEvent,
@@ -34,6 +34,7 @@ use crate::event_type::Ends;
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId, id_map};
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::scan::join;
+use crate::limits::Limits;
 use crate::rule::Rule;
 use crate::warning::Warning;
 
@@ -65,9 +66,9 @@ use crate::warning::Warning;
 /// left open is open in a truncated run.
 ///
 /// # Errors
-/// [`Error::Violation`] with C2, C4, C5, or O2 if a chunk names an item of another owner. Verification
-/// judges the expanded events. A rejected chunk changes nothing, so a tool that wants to see every
-/// fault may go on pushing.
+/// [`Error::Violation`] with C2, C4, C5, or O2 if a chunk names an item of another owner, and
+/// [`Error::LimitExceeded`]. Verification judges the expanded events. A rejected chunk changes nothing, so
+/// a tool that wants to see every fault may go on pushing.
 ///
 /// # Cost
 /// Constant for each event, however many lanes are open; the delta and ids of a chunk are moved, not
@@ -95,7 +96,14 @@ use crate::warning::Warning;
 pub struct Expander {
     counter: Counter,
     lanes: Lazy<Lanes>,
+    limits: Limits,
     ready: VecDeque<Item>,
+}
+
+/// Whether one more than these may be open, or wait.
+fn check_room(limits: &Limits, open: usize, place: Place) -> Result<(), Error> {
+    let max = limits.max_open_items;
+    if open >= max { Err(LimitExceeded::new(place.index, Limit::OpenItems, max).into()) } else { Ok(()) }
 }
 
 /// What is open, and what of it is told later.
@@ -195,6 +203,15 @@ impl Expander {
         Self::default()
     }
 
+    /// The same with other bounds: how many chunk streams may be open, and how many halves may wait
+    /// ([`Limits::max_open_items`]); how long the names of a chunk stream may be
+    /// ([`Limits::max_id_bytes`]).
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Whether chunks have this item open.
     pub(super) fn has_open(&self, kind: Streamed, item: &Id) -> bool {
         self.lanes.items.get(kind).contains_key(item)
@@ -252,6 +269,7 @@ impl Lanes {
         &mut self,
         indexed: &mut Indexed,
         halves: Halves,
+        limits: &Limits,
         place: Place,
         next: &mut impl Sink,
     ) -> Result<(), Error> {
@@ -264,7 +282,7 @@ impl Lanes {
             Reach::Item(kind, item, part, owner) => {
                 self.close_for(kind, item, owner, place, next)?;
                 match part {
-                    Part::Content => self.mend(indexed, halves, place, next),
+                    Part::Content => self.mend(indexed, halves, limits, place, next),
                     Part::End => self.give_up_half(kind, item, place, next),
                 }
             }
@@ -276,7 +294,14 @@ impl Lanes {
         }
     }
 
-    fn expand(&mut self, chunk: Chunk, halves: Halves, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+    fn expand(
+        &mut self,
+        chunk: Chunk,
+        halves: Halves,
+        limits: &Limits,
+        place: Place,
+        next: &mut impl Sink,
+    ) -> Result<(), Error> {
         let Chunk { item, tag, claims, delta, base } = chunk;
         let kind = claims.kind();
         let continued = self.stream_for(kind, item.as_ref(), tag.as_ref(), place)?;
@@ -286,13 +311,18 @@ impl Lanes {
                 stream.check(&claims, place)?;
                 (item.unwrap_or_else(|| stream.item.clone()), tag.or_else(|| stream.owner.clone()))
             }
-            None => (self.open(item, tag.as_ref(), claims, &base, place, next)?, tag),
+            None => {
+                let displaced = usize::from(self.lane_of(tag.as_ref()).is_some());
+                check_room(limits, self.streams.len() - displaced, place)?;
+                claims.check_names(limits.max_id_bytes, place)?;
+                (self.open(item, tag.as_ref(), claims, &base, place, next)?, tag)
+            }
         };
         if delta.is_some() || base.raw_event.is_some() || (!opens && base.metadata.is_some()) {
             // Rule C9: the timestamp is not carried.
             let base = BaseEvent { timestamp: None, ..base };
             let mut content = place.gives(kind.content(item, owner, delta.unwrap_or_default(), base));
-            self.mend(&mut content, halves, place, next)?;
+            self.mend(&mut content, halves, limits, place, next)?;
             next.event(content)?;
         }
         Ok(())
@@ -451,9 +481,16 @@ impl Lanes {
 
     /// Joins or confirms the halves at the ends of a delta (rule E11).
     #[inline]
-    fn mend(&mut self, content: &mut Indexed, halves: Halves, place: Place, next: &mut impl Sink) -> Result<(), Error> {
+    fn mend(
+        &mut self,
+        content: &mut Indexed,
+        halves: Halves,
+        limits: &Limits,
+        place: Place,
+        next: &mut impl Sink,
+    ) -> Result<(), Error> {
         if halves.any() || !self.held.is_empty() {
-            self.mend_thoroughly(&mut content.event, halves, place, next)?;
+            self.mend_thoroughly(&mut content.event, halves, limits, place, next)?;
         }
         Ok(())
     }
@@ -462,6 +499,7 @@ impl Lanes {
         &mut self,
         event: &mut Event,
         halves: Halves,
+        limits: &Limits,
         place: Place,
         next: &mut impl Sink,
     ) -> Result<(), Error> {
@@ -479,6 +517,9 @@ impl Lanes {
         };
         if delta.is_empty() {
             return Ok(());
+        }
+        if halves.trailing != 0 && !self.held.get(kind).contains_key(item) {
+            check_room(limits, self.held.len(), place)?;
         }
         // Middleware may have changed the delta, so the marks are checked.
         let begins_with_low = halves.leading != 0 && delta.starts_with(char::REPLACEMENT_CHARACTER);
@@ -564,13 +605,13 @@ impl Stage for Expander {
             Reach::Chunk => {
                 // Nothing else is a chunk, so this always finds one.
                 return match Chunk::from_event(indexed.event) {
-                    Some(chunk) => self.lanes.expand(chunk, halves, place, next),
+                    Some(chunk) => self.lanes.expand(chunk, halves, &self.limits, place, next),
                     None => Ok(()),
                 };
             }
             Reach::Aside => {}
             _ if self.lanes.is_idle() && !halves.any() => {}
-            _ => self.lanes.disturb(&mut indexed, halves, place, next)?,
+            _ => self.lanes.disturb(&mut indexed, halves, &self.limits, place, next)?,
         }
         next.event(indexed)
     }
@@ -738,6 +779,15 @@ impl Opener {
         }
     }
 
+    /// The names are kept as long as the stream is open.
+    fn check_names(&self, max: usize, place: Place) -> Result<(), Error> {
+        let (Opener::Text { name, .. } | Opener::Tool { name, .. }) = self else { return Ok(()) };
+        if name.as_ref().is_some_and(|name| name.len() > max) {
+            return Err(LimitExceeded::new(place.index, Limit::IdBytes, max).into());
+        }
+        Ok(())
+    }
+
     /// A chunk that opens the item with what was established.
     fn chunk(&self, item: Id, subagent_run_id: Option<SubagentRunId>, delta: Option<SmolStr>) -> Event {
         let base = BaseEvent::default();
@@ -826,6 +876,10 @@ impl PerStreamed<IdMap<Id, Half>> {
     #[inline]
     fn is_empty(&self) -> bool {
         self.text.is_empty() && self.tool_call.is_empty() && self.reasoning.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.text.len() + self.tool_call.len() + self.reasoning.len()
     }
 
     fn take_all(&mut self) -> Vec<(Streamed, Id, Half)> {

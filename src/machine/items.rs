@@ -12,23 +12,17 @@
 //! Anything else breaks S2 (S8 for a step, O5 for a subagent). The first event that names an item
 //! records its owner, which stays, whatever the status, until the next run ([`Rule::O3`]).
 
-use super::table::{Claim, Entry, Key, Owner, Reasoning, Status, Statuses, StepKey, Table};
+use super::table::{Claim, Entry, Full, Key, Owner, Reasoning, Status, Statuses, StepKey, Table, Tally};
 use crate::error::{Error, History, Subject, SubjectKind};
 use crate::event::{
     Event, ReasoningEncryptedValueEvent, ReasoningEncryptedValueSubtype, SubagentStartedEvent, ToolCallStartEvent,
 };
 use crate::excerpt::excerpt;
-use crate::id::{MessageId, SubagentRunId, ToolCallId};
+use crate::id::{Id, MessageId, SubagentRunId, ToolCallId};
 use crate::item::Place;
+use crate::limits::Limits;
 use crate::message::{Message, Role};
 use crate::rule::Rule;
-
-/// The number of open items, and of all openings so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct OpenCount {
-    open: usize,
-    opened: u64,
-}
 
 /// The items of the active run.
 ///
@@ -42,23 +36,28 @@ pub(crate) struct Items {
     activities: Table<MessageId>,
     steps: Table<StepKey>,
     subagents: Table<SubagentRunId>,
-    count: OpenCount,
+    tally: Tally,
     /// Whether there may be messages from before the run that it did not name, whose owners are unknown.
     /// The only field that outlives a run.
     others_may_be_held: bool,
 }
 
 impl Items {
+    /// Keeps to these bounds.
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.tally.limits = limits;
+    }
+
     /// Forgets the run ([`Rule::R6`]).
     pub(crate) fn reset(&mut self) {
-        let Self { messages, calls, reasoning, activities, steps, subagents, count, others_may_be_held: _ } = self;
+        let Self { messages, calls, reasoning, activities, steps, subagents, tally, others_may_be_held: _ } = self;
         messages.reset();
         calls.reset();
         reasoning.reset();
         activities.reset();
         steps.reset();
         subagents.reset();
-        *count = OpenCount::default();
+        tally.reset();
     }
 
     /// Notes that messages from before the run may be held.
@@ -69,7 +68,7 @@ impl Items {
     /// The number of open items.
     #[inline]
     pub(crate) fn open_count(&self) -> usize {
-        self.count.open
+        self.tally.open
     }
 
     /// The open items, in the order opened. Costs a pass over the run.
@@ -93,52 +92,37 @@ impl Items {
         tag: Option<&SubagentRunId>,
         place: Place,
     ) -> Result<(), Error> {
-        extend(&mut self.messages, SubjectKind::TextMessage, id, tag, place).map(drop)
+        extend(&mut self.messages, SubjectKind::TextMessage, id, tag, place, &mut self.tally)
     }
 
     /// Judges an event within a run and records it.
     #[inline]
     pub(crate) fn check(&mut self, event: &Event, place: Place) -> Result<(), Error> {
-        let count = &mut self.count;
+        /// What a part of an item does to the table of its kind.
+        macro_rules! part {
+            ($does:ident $kind:ident of $table:ident by $id:ident of $event:ident) => {
+                $does(
+                    &mut self.$table,
+                    SubjectKind::$kind,
+                    &$event.$id,
+                    $event.subagent_run_id.as_ref(),
+                    place,
+                    &mut self.tally,
+                )
+            };
+        }
         match event {
-            Event::TextMessageContent(e) => self.extend_text(&e.message_id, e.subagent_run_id.as_ref(), place),
-            Event::ToolCallArgs(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                extend(&mut self.calls, SubjectKind::ToolCall, &e.tool_call_id, tag, place).map(drop)
-            }
-            Event::ReasoningMessageContent(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                extend(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place).map(drop)
-            }
-            Event::TextMessageStart(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                open(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place, count)
-            }
-            Event::TextMessageEnd(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                close(&mut self.messages, SubjectKind::TextMessage, &e.message_id, tag, place, count)
-            }
+            Event::TextMessageContent(e) => part!(extend TextMessage of messages by message_id of e),
+            Event::ToolCallArgs(e) => part!(extend ToolCall of calls by tool_call_id of e),
+            Event::ReasoningMessageContent(e) => part!(extend ReasoningMessage of reasoning by message_id of e),
+            Event::TextMessageStart(e) => part!(open TextMessage of messages by message_id of e),
+            Event::TextMessageEnd(e) => part!(close TextMessage of messages by message_id of e),
             Event::ToolCallStart(e) => self.start_call(e, place),
-            Event::ToolCallEnd(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                close(&mut self.calls, SubjectKind::ToolCall, &e.tool_call_id, tag, place, count)
-            }
-            Event::ReasoningStart(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                open(&mut self.reasoning, SubjectKind::ReasoningSpan, &e.message_id, tag, place, count)
-            }
-            Event::ReasoningEnd(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                close(&mut self.reasoning, SubjectKind::ReasoningSpan, &e.message_id, tag, place, count)
-            }
-            Event::ReasoningMessageStart(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                open(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place, count)
-            }
-            Event::ReasoningMessageEnd(e) => {
-                let tag = e.subagent_run_id.as_ref();
-                close(&mut self.reasoning, SubjectKind::ReasoningMessage, &e.message_id, tag, place, count)
-            }
+            Event::ToolCallEnd(e) => part!(close ToolCall of calls by tool_call_id of e),
+            Event::ReasoningStart(e) => part!(open ReasoningSpan of reasoning by message_id of e),
+            Event::ReasoningEnd(e) => part!(close ReasoningSpan of reasoning by message_id of e),
+            Event::ReasoningMessageStart(e) => part!(open ReasoningMessage of reasoning by message_id of e),
+            Event::ReasoningMessageEnd(e) => part!(close ReasoningMessage of reasoning by message_id of e),
             Event::StepStarted(e) => self.start_step(e.subagent_run_id.as_ref(), &e.step_name, place),
             Event::StepFinished(e) => self.finish_step(e.subagent_run_id.as_ref(), &e.step_name, place),
             Event::SubagentStarted(e) => self.start_subagent(e, place),
@@ -156,18 +140,21 @@ impl Items {
                 if e.replace == Some(false) && self.is_other_than_activity(&e.message_id) {
                     return Ok(());
                 }
-                self.activities.name(&e.message_id, e.subagent_run_id.as_ref(), claim, place.index);
-                Ok(())
+                let owner = e.subagent_run_id.as_ref();
+                self.activities
+                    .name(&e.message_id, owner, claim, place.index, &mut self.tally)
+                    .map_err(|full| full.at(place))
             }
             Event::ToolCallResult(e) => {
                 // A10: under the id of another message it is a message of its own, and does not change
                 // the owner of that one.
-                self.messages.name(&e.message_id, e.subagent_run_id.as_ref(), Claim::IfUnclaimed, place.index);
-                Ok(())
+                let owner = e.subagent_run_id.as_ref();
+                self.messages
+                    .name(&e.message_id, owner, Claim::IfUnclaimed, place.index, &mut self.tally)
+                    .map_err(|full| full.at(place))
             }
             Event::MessagesSnapshot(e) => {
-                self.seed(&e.messages, Claim::Outright, place.index);
-                Ok(())
+                self.seed(&e.messages, Claim::Outright, place.index).map_err(|full| full.at(place))
             }
             Event::TextMessageChunk(_) | Event::ToolCallChunk(_) | Event::ReasoningMessageChunk(_) => {
                 Err(self.unexpanded(event, place))
@@ -179,20 +166,37 @@ impl Items {
     }
 
     /// Records the owners of a list of messages and of their tool calls (O7).
-    pub(crate) fn seed(&mut self, messages: &[Message], claim: Claim, at: u64) {
-        for message in messages {
-            let owner = message.subagent_run_id();
-            match message.role() {
-                Role::Reasoning => self.reasoning.name(message.id(), owner, claim, at),
-                Role::Activity => self.activities.name(message.id(), owner, claim, at),
-                Role::Developer | Role::System | Role::Assistant | Role::User | Role::Tool => {
-                    self.messages.name(message.id(), owner, claim, at);
-                }
-            }
-            for call in message.tool_calls() {
-                self.calls.name(&call.id, owner, claim, at);
-            }
+    ///
+    /// # Errors
+    /// Where there is no room for all; nothing has changed then.
+    pub(crate) fn seed(&mut self, messages: &[Message], claim: Claim, at: u64) -> Result<(), Full> {
+        if self.tally.check_room(cost_of(messages, |_, _| true)).is_err() {
+            let is_new = |kind, id: &Id| match kind {
+                SubjectKind::ReasoningMessage => self.reasoning.get(&MessageId::from_id(id.clone())).is_none(),
+                SubjectKind::Activity => self.activities.get(&MessageId::from_id(id.clone())).is_none(),
+                SubjectKind::ToolCall => self.calls.get(&ToolCallId::from_id(id.clone())).is_none(),
+                _ => self.messages.get(&MessageId::from_id(id.clone())).is_none(),
+            };
+            self.tally.check_room(cost_of(messages, is_new))?;
         }
+        let Self { reasoning, activities, messages: texts, calls, tally, .. } = self;
+        for message in messages {
+            let (id, owner) = (message.id(), message.subagent_run_id());
+            match kind_of(message) {
+                SubjectKind::ReasoningMessage => reasoning.name(id, owner, claim, at, tally),
+                SubjectKind::Activity => activities.name(id, owner, claim, at, tally),
+                _ => texts.name(id, owner, claim, at, tally),
+            }?;
+            message.tool_calls().try_for_each(|call| calls.name(&call.id, owner, claim, at, tally))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a run that has named nothing so far may begin with these messages.
+    pub(crate) fn check_first(&self, messages: &[Message]) -> Result<(), Full> {
+        let mut tally = self.tally;
+        tally.reset();
+        tally.check_room(cost_of(messages, |_, _| true))
     }
 
     /// Opens a tool call, which belongs to the owner of its message (O4).
@@ -217,17 +221,25 @@ impl Items {
                 return Err(foreign_call(event, &parent.owner, call.owner.as_ref(), history, parent, place));
             }
         }
-        let owner = || tag.cloned().or_else(|| parent.and_then(|parent| parent.owner.clone()));
-        if let Some(call) = self.calls.claim(&event.tool_call_id, owner) {
-            self.count.open(&mut call.status, place);
-        }
+        let owner = tag.cloned().or_else(|| parent.and_then(|parent| parent.owner.clone()));
+        let new_call = call.is_none().then(|| Tally::cost(event.tool_call_id.as_str(), owner.as_ref()));
         // A3: the first call of an unknown message creates it, and the message gets the owner of the
         // call. An untagged call names no owner, and a message from before the run is not created.
-        if let (Some(parent), Some(_)) = (&event.parent_message_id, tag) {
-            if !self.others_may_be_held && !self.is_other_than_text(parent) {
-                self.messages.name(parent, tag, Claim::IfUnclaimed, place.index);
+        let made = event.parent_message_id.as_ref().filter(|parent| {
+            let may_be_made = tag.is_some() && !self.others_may_be_held && !self.is_other_than_text(parent);
+            may_be_made && self.messages.get(parent).is_none()
+        });
+        let new_message = made.map(|parent| Tally::cost(parent.as_str(), tag));
+        let claimed = self.tally.check_open().and_then(|()| {
+            // For both together, or neither is noted.
+            self.tally.check_room(new_call.unwrap_or(0).saturating_add(new_message.unwrap_or(0)))?;
+            if let Some(parent) = made {
+                self.messages.name(parent, tag, Claim::IfUnclaimed, place.index, &mut self.tally)?;
             }
-        }
+            self.calls.claim(&event.tool_call_id, || owner, &mut self.tally)
+        });
+        let call = claimed.map_err(|full| full.at(place))?;
+        self.tally.open(&mut call.status, place);
         Ok(())
     }
 
@@ -248,23 +260,20 @@ impl Items {
 
     fn start_step(&mut self, owner: Option<&SubagentRunId>, name: &str, place: Place) -> Result<(), Error> {
         let key = StepKey::new(owner, name);
-        if let Some(step) = self.steps.claim(&key, || owner.cloned()) {
-            if step.status.is_open() {
-                return Err(place
-                    .violation(Rule::S8, format!("a step that is not open for {}", name_of(owner)), "one that is")
-                    .about(step.subject(SubjectKind::Step), step.history(SubjectKind::Step))
-                    .into());
-            }
-            self.count.open(&mut step.status, place);
+        if let Some(step) = self.steps.find(&key).filter(|step| step.status.is_open()) {
+            return Err(place
+                .violation(Rule::S8, format!("a step that is not open for {}", name_of(owner)), "one that is")
+                .about(step.subject(SubjectKind::Step), step.history(SubjectKind::Step))
+                .into());
         }
-        Ok(())
+        open_entry(&mut self.steps, SubjectKind::Step, &key, owner, place, &mut self.tally)
     }
 
     fn finish_step(&mut self, owner: Option<&SubagentRunId>, name: &str, place: Place) -> Result<(), Error> {
         let key = StepKey::new(owner, name);
         match self.steps.find(&key) {
             Some(step) if step.status.is_open() => {
-                self.count.close(&mut step.status, place);
+                self.tally.close(&mut step.status, place);
                 Ok(())
             }
             _ => Err(self.no_such_step(&key, place)),
@@ -318,17 +327,14 @@ impl Items {
             violation.others = vec![(subject(KIND, parent), History::NeverOpened)];
             return Err(violation.into());
         }
-        if let Some(subagent) = self.subagents.claim(id, || parent.cloned()) {
-            self.count.open(&mut subagent.status, place);
-        }
-        Ok(())
+        open_entry(&mut self.subagents, KIND, id, parent, place, &mut self.tally)
     }
 
     fn end_subagent(&mut self, id: &SubagentRunId, place: Place) -> Result<(), Error> {
         const KIND: SubjectKind = SubjectKind::Subagent;
         match self.subagents.find(id) {
             Some(subagent) if subagent.status.is_open() => {
-                self.count.close(&mut subagent.status, place);
+                self.tally.close(&mut subagent.status, place);
                 Ok(())
             }
             found => {
@@ -416,19 +422,6 @@ impl Items {
     }
 }
 
-impl OpenCount {
-    fn open(&mut self, status: &mut Status, place: Place) {
-        *status = Status::Open { since: place.index, order: self.opened };
-        self.opened += 1;
-        self.open += 1;
-    }
-
-    fn close(&mut self, status: &mut Status, place: Place) {
-        *status = Status::Closed { at: place.index };
-        self.open = self.open.saturating_sub(1);
-    }
-}
-
 /// A START: its item is not open (S2), though it may have been closed ([`Rule::S5`]), and a tag agrees
 /// with a recorded owner (O2).
 fn open<K: Key, L: Statuses>(
@@ -437,21 +430,61 @@ fn open<K: Key, L: Statuses>(
     key: &K,
     tag: Option<&SubagentRunId>,
     place: Place,
-    count: &mut OpenCount,
+    tally: &mut Tally,
 ) -> Result<(), Error> {
-    if let Some(entry) = table.claim(key, || tag.cloned()) {
+    if let Some(entry) = table.find(key) {
         if entry.status.of(kind).is_open() {
             return Err(already_open(entry, kind, place));
         }
         agree(Some(entry), kind, tag, Rule::O2, place)?;
-        count.open(entry.status.of_mut(kind), place);
     }
+    open_entry(table, kind, key, tag, place, tally)
+}
+
+/// Opens what may be opened, if there is room.
+fn open_entry<K: Key, L: Statuses>(
+    table: &mut Table<K, L>,
+    kind: SubjectKind,
+    key: &K,
+    owner: Option<&SubagentRunId>,
+    place: Place,
+    tally: &mut Tally,
+) -> Result<(), Error> {
+    let entry = tally.check_open().and_then(|()| table.claim(key, || owner.cloned(), tally));
+    let entry = entry.map_err(|full| full.at(place))?;
+    tally.open(entry.status.of_mut(kind), place);
     Ok(())
 }
 
 /// A CONTENT: its item is open (S2), and a tag agrees with the owner (O2).
 #[inline]
-fn extend<'a, K: Key, L: Statuses>(
+fn extend<K: Key, L: Statuses>(
+    table: &mut Table<K, L>,
+    kind: SubjectKind,
+    key: &K,
+    tag: Option<&SubagentRunId>,
+    place: Place,
+    _: &mut Tally,
+) -> Result<(), Error> {
+    find_open(table, kind, key, tag, place).map(drop)
+}
+
+/// An END: its item is open (S2), a tag agrees with the owner (O2), and the item is closed.
+fn close<K: Key, L: Statuses>(
+    table: &mut Table<K, L>,
+    kind: SubjectKind,
+    key: &K,
+    tag: Option<&SubagentRunId>,
+    place: Place,
+    tally: &mut Tally,
+) -> Result<(), Error> {
+    let entry = find_open(table, kind, key, tag, place)?;
+    tally.close(entry.status.of_mut(kind), place);
+    Ok(())
+}
+
+#[inline]
+fn find_open<'a, K: Key, L: Statuses>(
     table: &'a mut Table<K, L>,
     kind: SubjectKind,
     key: &K,
@@ -465,20 +498,6 @@ fn extend<'a, K: Key, L: Statuses>(
         }
         found => Err(not_open(found.map(|entry| &*entry), kind, key, place)),
     }
-}
-
-/// An END: its item is open (S2), a tag agrees with the owner (O2), and the item is closed.
-fn close<K: Key, L: Statuses>(
-    table: &mut Table<K, L>,
-    kind: SubjectKind,
-    key: &K,
-    tag: Option<&SubagentRunId>,
-    place: Place,
-    count: &mut OpenCount,
-) -> Result<(), Error> {
-    let entry = extend(table, kind, key, tag, place)?;
-    count.close(entry.status.of_mut(kind), place);
-    Ok(())
 }
 
 /// A tag agrees with the owner; no tag always agrees, and so does any if no owner is recorded.
@@ -546,6 +565,26 @@ fn foreign_call(
         .about(subject(SubjectKind::ToolCall, &event.tool_call_id), history);
     violation.others = vec![(parent.subject(SubjectKind::TextMessage), parent.history(SubjectKind::TextMessage))];
     violation.into()
+}
+
+/// What kind of thing rule O7 takes a message for.
+fn kind_of(message: &Message) -> SubjectKind {
+    match message.role() {
+        Role::Reasoning => SubjectKind::ReasoningMessage,
+        Role::Activity => SubjectKind::Activity,
+        Role::Developer | Role::System | Role::Assistant | Role::User | Role::Tool => SubjectKind::TextMessage,
+    }
+}
+
+/// What the entries of these messages and of their calls take, of those that are new.
+fn cost_of(messages: &[Message], is_new: impl Fn(SubjectKind, &Id) -> bool) -> usize {
+    let named = messages.iter().flat_map(|message| {
+        let calls = message.tool_calls().map(|call| (SubjectKind::ToolCall, call.id.id()));
+        let own = std::iter::once((kind_of(message), message.id().id()));
+        own.chain(calls).map(|named| (named, message.subagent_run_id()))
+    });
+    let new = named.filter(|((kind, id), _)| is_new(*kind, id));
+    new.fold(0, |bytes: usize, ((_, id), owner)| bytes.saturating_add(Tally::cost(id.as_str(), owner)))
 }
 
 fn subject(kind: SubjectKind, id: &impl AsRef<str>) -> Subject {

@@ -19,6 +19,8 @@ pub(crate) struct Room {
     pub(crate) bytes: usize,
     /// The deepest nesting.
     pub(crate) depth: usize,
+    /// How many operations a patch may have.
+    pub(crate) operations: usize,
     /// The bound on all documents together, for the message.
     pub(crate) max_bytes: usize,
 }
@@ -42,6 +44,9 @@ enum Fault<'p> {
 /// # Errors
 /// Which operation failed and why.
 pub(crate) fn apply(patch: &JsonPatch, document: &Document, room: Room) -> Result<Option<Document>, String> {
+    if patch.as_slice().len() > room.operations {
+        return Err(format!("it has more than {} operations", room.operations));
+    }
     // A document that is beyond the bounds already may stay so.
     let room = Room { bytes: room.bytes.max(document.bytes()), depth: room.depth.max(document.depth()), ..room };
     let mut result = document.clone();

@@ -57,7 +57,7 @@ impl Stages {
             Some(ids) => Upgrader::new().with_ids(ids.clone()),
             None => Upgrader::new(),
         };
-        let mut verifier = Verifier::new().with_id_checks(options.id_checks.unwrap_or_default());
+        let mut verifier = Verifier::new().with_limits(limits).with_id_checks(options.id_checks.unwrap_or_default());
         if options.history.as_ref().is_some_and(|messages| !messages.is_empty()) {
             verifier.expect_history();
         }
@@ -70,7 +70,7 @@ impl Stages {
             counter: Counter::default(),
             upgrader: options.upgrade.unwrap_or(true).then(|| upgrader().with_limits(limits)),
             enforcer: Enforcer::new().with_limits(limits),
-            expander: Expander::new(),
+            expander: Expander::new().with_limits(limits),
             repairer: (!repairs.is_empty()).then(|| Box::new(Repairer::new(repairs))),
             verifier,
             said: (!said.is_empty()).then(|| Box::new(said)),
@@ -90,7 +90,8 @@ impl Stages {
         let verifier = core::mem::take(&mut self.verifier);
         *self = Self::new(&options);
         if knew_history {
-            self.verifier = verifier.with_id_checks(options.id_checks.unwrap_or_default());
+            let limits = options.limits.unwrap_or_default();
+            self.verifier = verifier.with_limits(limits).with_id_checks(options.id_checks.unwrap_or_default());
         }
         // Nothing, where it was said before.
         let history = options.history.take();

@@ -4,8 +4,10 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
 use super::lazy::{Empty, Lazy};
-use crate::error::{History, Subject, SubjectKind};
+use crate::error::{Error, History, Limit, LimitExceeded, Subject, SubjectKind};
 use crate::id::{BuildIdHasher, Id, IdMap, SubagentRunId, id_map};
+use crate::item::Place;
+use crate::limits::Limits;
 
 /// The owner of an item: an invocation of a subagent, or the parent agent for `None` (O1).
 pub(crate) type Owner = Option<SubagentRunId>;
@@ -38,6 +40,67 @@ impl Status {
             Status::Open { since, .. } => History::Open { since, owner: owner() },
             Status::Closed { at } => History::Closed { at, owner: owner() },
         }
+    }
+}
+
+/// What the tables of a run may hold together, and what they do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) limits: Limits,
+    /// How many things are open, and how many were opened so far.
+    pub(crate) open: usize,
+    opened: u64,
+    /// What all entries take.
+    bytes: usize,
+}
+
+/// There is no room for what an event names.
+#[derive(Debug)]
+pub(crate) struct Full(Limit, usize);
+
+impl Full {
+    #[cold]
+    pub(crate) fn at(self, place: Place) -> Error {
+        LimitExceeded::new(place.index, self.0, self.1).into()
+    }
+}
+
+impl Tally {
+    /// About what an entry takes beside its texts, in a table that has just grown.
+    const ENTRY: usize = 256;
+
+    /// What an entry takes.
+    pub(crate) fn cost(key: &str, owner: Option<&SubagentRunId>) -> usize {
+        Self::ENTRY.saturating_add(key.len()).saturating_add(owner.map_or(0, |owner| owner.as_str().len()))
+    }
+
+    /// Whether this much more may be held.
+    pub(crate) fn check_room(&self, bytes: usize) -> Result<(), Full> {
+        let max = self.limits.max_conversation_bytes;
+        if self.bytes.saturating_add(bytes) > max { Err(Full(Limit::ConversationBytes, max)) } else { Ok(()) }
+    }
+
+    /// Whether one more thing may be open.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<(), Full> {
+        let max = self.limits.max_open_items;
+        if self.open >= max { Err(Full(Limit::OpenItems, max)) } else { Ok(()) }
+    }
+
+    pub(crate) fn open(&mut self, status: &mut Status, place: Place) {
+        *status = Status::Open { since: place.index, order: self.opened };
+        self.opened += 1;
+        self.open += 1;
+    }
+
+    pub(crate) fn close(&mut self, status: &mut Status, place: Place) {
+        *status = Status::Closed { at: place.index };
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// Forgets the run (R6).
+    pub(crate) fn reset(&mut self) {
+        *self = Self { limits: self.limits, ..Self::default() };
     }
 }
 
@@ -253,35 +316,60 @@ impl<K: Key, L: Statuses> Table<K, L> {
     }
 
     /// The entry under this key, which gets this owner if it is new: the first writer wins (O3).
-    pub(crate) fn claim(&mut self, key: &K, owner: impl FnOnce() -> Owner) -> Option<&mut Entry<K, L>> {
+    ///
+    /// # Errors
+    /// Where there is no room for a new one; nothing has changed then.
+    pub(crate) fn claim(
+        &mut self,
+        key: &K,
+        owner: impl FnOnce() -> Owner,
+        tally: &mut Tally,
+    ) -> Result<&mut Entry<K, L>, Full> {
         let inner = &mut *self.0;
         let place = match inner.place(key) {
             Ok(place) => place,
             Err(number) => {
+                let owner = owner();
+                let cost = Tally::cost(key.text(), owner.as_ref());
+                tally.check_room(cost)?;
+                tally.bytes += cost;
                 let place = inner.entries.len();
                 inner.places.insert(number, place);
-                inner.entries.push(Entry { key: key.clone(), owner: owner(), status: L::default() });
+                inner.entries.push(Entry { key: key.clone(), owner, status: L::default() });
                 place
             }
         };
         inner.last = place;
-        inner.entries.get_mut(place)
+        inner.entries.get_mut(place).ok_or(Full(Limit::ConversationBytes, tally.limits.max_conversation_bytes))
     }
 
     /// Notes an owner without opening anything.
-    pub(crate) fn name(&mut self, key: &K, owner: Option<&SubagentRunId>, claim: Claim, at: u64) {
+    ///
+    /// # Errors
+    /// Where there is no room for it; nothing has changed then.
+    pub(crate) fn name(
+        &mut self,
+        key: &K,
+        owner: Option<&SubagentRunId>,
+        claim: Claim,
+        at: u64,
+        tally: &mut Tally,
+    ) -> Result<(), Full> {
         match self.find(key) {
             Some(entry) if claim == Claim::Outright => {
-                entry.owner = owner.cloned();
+                if entry.owner.as_ref() != owner {
+                    let before = Tally::cost("", entry.owner.as_ref());
+                    let now = Tally::cost("", owner);
+                    tally.check_room(now.saturating_sub(before))?;
+                    tally.bytes = tally.bytes.saturating_sub(before).saturating_add(now);
+                    entry.owner = owner.cloned();
+                }
                 entry.status.name(at);
             }
             Some(_) => {}
-            None => {
-                if let Some(entry) = self.claim(key, || owner.cloned()) {
-                    entry.status.name(at);
-                }
-            }
+            None => self.claim(key, || owner.cloned(), tally)?.status.name(at),
         }
+        Ok(())
     }
 
     /// Adds the open items of this kind, each with its place in the order of the openings.
@@ -306,17 +394,18 @@ mod tests {
     #[test]
     fn ids_with_one_hash_are_kept_apart() {
         let mut table: Table<MessageId> = Table::default();
+        let mut tally = Tally::default();
         let ids = ["a", "b", "c"].map(|text| MessageId::from_id(Id::with_hash(text, u64::MAX)));
         for (at, id) in ids.iter().enumerate() {
             assert!(table.find(id).is_none() && table.get(id).is_none());
             let owner = SubagentRunId::new(id.as_str());
-            table.claim(id, || Some(owner)).unwrap().status = Status::Closed { at: at as u64 };
+            table.claim(id, || Some(owner), &mut tally).unwrap().status = Status::Closed { at: at as u64 };
         }
         for (at, id) in ids.iter().enumerate().rev() {
             let entry = table.find(id).unwrap();
             assert_eq!((&entry.key, entry.status), (id, Status::Closed { at: at as u64 }));
             assert_eq!(entry.owner.as_ref().unwrap().as_str(), id.as_str());
-            assert!(table.claim(id, || None).unwrap().owner.is_some(), "the first owner stays (O3)");
+            assert!(table.claim(id, || None, &mut tally).unwrap().owner.is_some(), "the first owner stays (O3)");
         }
         assert_eq!(table.iter().count(), 3);
         table.reset();

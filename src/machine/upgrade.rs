@@ -10,11 +10,12 @@ use crate::excerpt::excerpt;
 use crate::id::{IdGenerator, RandomIds};
 use crate::item::Counter;
 use crate::json::node::Node;
+use crate::json::scan::has_at_most;
 use crate::json::string::Str;
 use crate::limits::Limits;
 use crate::raw::{Body, Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
-use crate::warning::Warning;
+use crate::warning::{Notes, Warning};
 
 /// Translates retired shapes of older producers into those of AG-UI 1.0 (rules B1 to B3).
 ///
@@ -117,6 +118,9 @@ impl Upgrader {
         if !needs_translation(text) || text.len() > self.limits.max_event_bytes {
             return None;
         }
+        if text.len() > self.limits.unquestioned_bytes() && !has_at_most(self.limits.max_event_values, text) {
+            return None;
+        }
         let mut node = Node::parse(text, self.limits.depth()).ok()?;
         let warnings = self.upgrade_node(&mut node, index)?;
         Some((node.to_text(), warnings))
@@ -125,29 +129,29 @@ impl Upgrader {
     fn upgrade_node(&mut self, node: &mut Node<'_>, index: u64) -> Option<Vec<Warning>> {
         let Node::Object(members) = node else { return None };
         let sent_as = string(members, "type")?.as_str().to_owned();
-        let mut notes = Notes(Vec::new());
+        let mut notes = Notes::default();
         self.translate_thinking(members, &sent_as, &mut notes);
-        notes.drop_null(members, "rawEvent", "");
+        drop_null(&mut notes, members, "rawEvent", "");
         match sent_as.as_str() {
-            "TOOL_CALL_START" | "TOOL_CALL_CHUNK" => notes.drop_null(members, "parentMessageId", ""),
+            "TOOL_CALL_START" | "TOOL_CALL_CHUNK" => drop_null(&mut notes, members, "parentMessageId", ""),
             "RUN_FINISHED" => {
-                notes.drop_null(members, "outcome", "");
-                notes.drop_null(members, "result", "");
+                drop_null(&mut notes, members, "outcome", "");
+                drop_null(&mut notes, members, "result", "");
             }
-            "SUBAGENT_FINISHED" => notes.drop_null(members, "result", ""),
+            "SUBAGENT_FINISHED" => drop_null(&mut notes, members, "result", ""),
             "MESSAGES_SNAPSHOT" => translate_messages(members, "", &mut notes),
             "RUN_STARTED" => {
                 if let Some(Node::Object(input)) = get_mut(members, "input") {
-                    notes.drop_null(input, "forwardedProps", "/input");
-                    notes.drop_null_in_each(input, "tools", "parameters");
-                    notes.drop_null_in_each(input, "resume", "payload");
+                    drop_null(&mut notes, input, "forwardedProps", "/input");
+                    drop_null_in_each(&mut notes, input, "tools", "parameters");
+                    drop_null_in_each(&mut notes, input, "resume", "payload");
                     translate_messages(input, "/input", &mut notes);
                 }
             }
             _ => {}
         }
-        let warning = |(rule, path, message)| Warning::new(rule, index, &sent_as, path, message);
-        (!notes.0.is_empty()).then(|| notes.0.into_iter().map(warning).collect())
+        let notes = notes.take();
+        (!notes.is_empty()).then(|| notes.into_iter().map(|note| note.about(index, &sent_as)).collect())
     }
 
     /// Rule B1.
@@ -191,7 +195,7 @@ impl Upgrader {
                 Some(_) => message.push_str("; its title is lost"),
             }
         }
-        notes.0.push((Rule::B1, String::new(), message));
+        notes.add(Rule::B1, "", message);
     }
 }
 
@@ -275,12 +279,12 @@ fn translate_parts(parts: &mut Vec<Node<'_>>, path: &str, notes: &mut Notes) {
     for (at, part) in parts.iter_mut().enumerate() {
         if let Node::Object(members) = part {
             if let Some("image" | "audio" | "video" | "document") = string(members, "type").map(Str::as_str) {
-                notes.drop_null(members, "metadata", &format!("{path}/{at}"));
+                drop_null(notes, members, "metadata", &format!("{path}/{at}"));
             }
         }
     }
     upgrade_parts(parts, |at, binary, is_repeated| {
-        notes.0.push((Rule::B3, format!("{path}/{at}"), binary.message(is_repeated)));
+        notes.add(Rule::B3, format!("{path}/{at}"), binary.message(is_repeated));
     });
 }
 
@@ -455,25 +459,20 @@ fn to_media(members: &mut Members<'_>, becomes: &'static str, source: &'static s
     }
 }
 
-/// The translations: rule, path and message of each.
-struct Notes(Vec<(Rule, String, String)>);
-
-impl Notes {
-    /// Rule B2 for one field of the object at `path`.
-    fn drop_null(&mut self, members: &mut Members<'_>, key: &'static str, path: &str) {
-        if let Some(Node::Null) = get(members, key) {
-            remove(members, key);
-            self.0.push((Rule::B2, format!("{path}/{key}"), format!("`{key}: null` was read as no `{key}` at all")));
-        }
+/// Rule B2 for one field of the object at `path`.
+fn drop_null(notes: &mut Notes, members: &mut Members<'_>, key: &'static str, path: &str) {
+    if let Some(Node::Null) = get(members, key) {
+        remove(members, key);
+        notes.add(Rule::B2, format!("{path}/{key}"), format!("`{key}: null` was read as no `{key}` at all"));
     }
+}
 
-    /// The same for each object of a list in the input of a run.
-    fn drop_null_in_each(&mut self, input: &mut Members<'_>, list: &'static str, key: &'static str) {
-        let Some(Node::Array(elements)) = get_mut(input, list) else { return };
-        for (at, element) in elements.iter_mut().enumerate() {
-            if let Node::Object(members) = element {
-                self.drop_null(members, key, &format!("/input/{list}/{at}"));
-            }
+/// The same for each object of a list in the input of a run.
+fn drop_null_in_each(notes: &mut Notes, input: &mut Members<'_>, list: &'static str, key: &'static str) {
+    let Some(Node::Array(elements)) = get_mut(input, list) else { return };
+    for (at, element) in elements.iter_mut().enumerate() {
+        if let Node::Object(members) = element {
+            drop_null(notes, members, key, &format!("/input/{list}/{at}"));
         }
     }
 }

@@ -30,10 +30,11 @@ use crate::event::{Event, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent}
 use crate::excerpt::excerpt;
 use crate::id::{IdMap, InterruptId, RunId, ThreadId};
 use crate::item::{Counter, Indexed, Item, Place};
+use crate::limits::Limits;
 use crate::options::IdChecks;
 use crate::rule::Rule;
 use crate::version::{self, PROTOCOL_VERSION};
-use crate::warning::Warning;
+use crate::warning::{Note, Notes, Warning};
 
 /// Holds events to the order that the protocol prescribes: the R, S and O rules.
 ///
@@ -45,8 +46,9 @@ use crate::warning::Warning;
 ///
 /// # Errors
 /// `push` gives [`Error::Violation`] for an event in an illegal place; its rule is one of R1, R2, R3,
-/// R4, R10, S2, S8, O2, O4, O5, O6, or C1 for a chunk that was not expanded. The error names the event
-/// as it was sent, its subject and the history of that, and for R3 every item that is still open, in
+/// R4, R10, S2, S8, O2, O4, O5, O6, or C1 for a chunk that was not expanded; and
+/// [`Error::LimitExceeded`] for one that names or opens more than [`Limits`] allow. A violation names the
+/// event as it was sent, its subject and the history of that, and for R3 every item that is still open, in
 /// the order opened.
 ///
 /// `finish` gives [`Error::Truncated`] (R8) if no terminal event closed the active run, or no event
@@ -92,7 +94,7 @@ pub struct Verifier {
     seen: u64,
     ready: VecDeque<Item>,
     /// The warnings about the current event; empty in between.
-    warnings: Vec<Warning>,
+    warnings: Notes,
 }
 
 /// The state of the stream.
@@ -125,7 +127,8 @@ struct Rejection {
 pub enum Recovery {
     /// It is as if the event had not come.
     Skipped,
-    /// The event took effect nevertheless, and is the next one to be popped.
+    /// The event took effect nevertheless, and is the next one to be popped. Where there was no room for
+    /// the owners of its messages (rule O7), they are unknown.
     Forced,
 }
 
@@ -157,6 +160,13 @@ impl Verifier {
     #[must_use]
     pub fn with_id_checks(mut self, id_checks: IdChecks) -> Self {
         self.id_checks = id_checks;
+        self
+    }
+
+    /// The same with other bounds on what a run may name and have open.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.items.set_limits(limits);
         self
     }
 
@@ -221,8 +231,8 @@ impl Verifier {
     /// `None` where nothing can be done: there is no error, or it is that of
     /// [`finish`](super::Machine::finish).
     ///
-    /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3 or, with
-    ///   [`Reject`](IdChecks::Reject), R10. The run begins or ends, as otherwise everything after it would
+    /// - [`Forced`](Recovery::Forced): a RUN_STARTED or RUN_FINISHED that broke R2, R3, a limit
+    ///   or, with [`Reject`](IdChecks::Reject), R10. The run begins or ends, as otherwise everything after it would
     ///   be judged within the wrong run. Open items are abandoned.
     /// - [`Skipped`](Recovery::Skipped): any other event. The verifier is in its state from before.
     ///
@@ -334,6 +344,9 @@ impl Verifier {
     }
 
     fn start(&mut self, event: &RunStartedEvent, place: Place) -> Result<(), Error> {
+        if let Some(input) = &event.input {
+            self.items.check_first(&input.messages).map_err(|full| full.at(place))?;
+        }
         match &self.thread {
             None => self.thread = Some((event.thread_id.clone(), place.index)),
             Some((thread, _)) if *thread == event.thread_id => {}
@@ -349,7 +362,9 @@ impl Verifier {
                 self.judge_id(breach, place)?;
             }
         }
-        self.warnings.extend(event.protocol_version.as_deref().and_then(|declared| judge_version(declared, place)));
+        if let Some(message) = event.protocol_version.as_deref().and_then(judge_version) {
+            self.warnings.add(Rule::R11, "/protocolVersion", message);
+        }
         self.begin(event, place);
         Ok(())
     }
@@ -366,7 +381,8 @@ impl Verifier {
             self.items.expect_others();
         }
         if let Some(input) = &event.input {
-            self.items.seed(&input.messages, Claim::IfUnclaimed, place.index);
+            // Checked before, unless the event is forced.
+            let _ = self.items.seed(&input.messages, Claim::IfUnclaimed, place.index);
         }
         self.phase =
             Phase::Active(Run { id: event.run_id.clone(), thread: event.thread_id.clone(), since: place.index });
@@ -429,7 +445,7 @@ impl Verifier {
         let Breach { subject, history, expected, found, path } = breach;
         match self.id_checks {
             IdChecks::Warn => {
-                self.warnings.push(place.warning(Rule::R10, path, format!("expected {expected}, found {found}")));
+                self.warnings.add(Rule::R10, path, format!("expected {expected}, found {found}"));
                 Ok(())
             }
             IdChecks::Reject => Err(place.violation(Rule::R10, expected, found).about(subject, history).into()),
@@ -453,16 +469,15 @@ struct Breach {
     path: String,
 }
 
-/// R11: a warning for a version that is newer than ours or invalid.
-fn judge_version(declared: &str, place: Place) -> Option<Warning> {
-    let message = match version::compare(declared, PROTOCOL_VERSION) {
-        Some(Ordering::Less | Ordering::Equal) => return None,
+/// R11: the message about a version that is newer than ours or invalid.
+fn judge_version(declared: &str) -> Option<String> {
+    match version::compare(declared, PROTOCOL_VERSION) {
+        Some(Ordering::Less | Ordering::Equal) => None,
         Some(Ordering::Greater) => {
-            format!("the producer speaks version {}, newer than {PROTOCOL_VERSION}", quoted(declared))
+            Some(format!("the producer speaks version {}, newer than {PROTOCOL_VERSION}", quoted(declared)))
         }
-        None => format!("cannot interpret the protocol version {}; ours is {PROTOCOL_VERSION}", quoted(declared)),
-    };
-    Some(place.warning(Rule::R11, "/protocolVersion", message))
+        None => Some(format!("cannot interpret the protocol version {}; ours is {PROTOCOL_VERSION}", quoted(declared))),
+    }
 }
 
 fn quoted(text: &str) -> String {
@@ -509,7 +524,8 @@ impl Stage for Verifier {
         self.saw(self.counter.next());
         let judged = self.judge(&event.event, place);
         if !self.warnings.is_empty() {
-            core::mem::take(&mut self.warnings).into_iter().try_for_each(|warning| next.warning(warning))?;
+            let about = |note: Note| note.about(place.index, place.sent_as.as_str());
+            self.warnings.take().into_iter().try_for_each(|note| next.warning(about(note)))?;
         }
         match judged {
             Ok(()) => next.event(event),

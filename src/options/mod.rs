@@ -52,7 +52,7 @@ impl Options {
         Self::default()
     }
 
-    /// Bounds on what one event may cost.
+    /// Bounds on what one event may cost and on what the conversation may hold.
     pub fn limits(self, limits: Limits) -> Self {
         Self { limits: Some(limits), ..self }
     }

@@ -1,5 +1,5 @@
 //! Checks of typed values for the rules that their types do not express: the depth of open values, the
-//! range of integers, no null where null is not legal (rule P4).
+//! range of integers, no null where null is not legal (rule P4), the length of ids.
 
 use std::fmt::Write as _;
 
@@ -12,6 +12,8 @@ use crate::rule::Rule;
 #[derive(Default)]
 pub(crate) struct Flaws {
     pub(crate) too_deep: bool,
+    /// The length of the longest id.
+    pub(crate) longest_id: usize,
     /// The first fault, in the order of the tables.
     pub(crate) fault: Option<Box<Fault>>,
 }
@@ -44,6 +46,12 @@ impl Flaws {
             let fault = Fault { path: String::new(), expected, found: found.into(), rule: Rule::E5 };
             self.fault = Some(Box::new(fault));
         }
+    }
+
+    /// An id, of whatever length.
+    #[inline]
+    pub(crate) fn id(&mut self, id: &str) {
+        self.longest_id = self.longest_id.max(id.len());
     }
 
     /// Checks an integer: within ±(2^53-1), or from 0.

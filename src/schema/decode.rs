@@ -17,6 +17,7 @@ use crate::json::node::{Node, Num};
 use crate::json::string::Str;
 use crate::rule::Rule;
 use crate::shared::{self, Document, List, Text};
+use crate::warning::Notes;
 
 /// Why a value was rejected.
 #[derive(Debug)]
@@ -46,14 +47,6 @@ impl Fault {
 
 pub(crate) type Decoded<T> = Result<T, Reject>;
 
-/// A removed part, for a warning.
-#[derive(Debug)]
-pub(crate) struct Removed {
-    pub(crate) rule: Rule,
-    pub(crate) path: String,
-    pub(crate) message: String,
-}
-
 enum Segment {
     Key(Box<str>),
     Index(usize),
@@ -63,9 +56,7 @@ enum Segment {
 #[derive(Default)]
 pub(crate) struct Context {
     path: Vec<Segment>,
-    pub(crate) removed: Vec<Removed>,
-    /// The number of warnings over the bound, and the rule of the first of them.
-    left_out: Option<(Rule, usize)>,
+    pub(crate) removed: Notes,
     pub(crate) interner: Interner,
 }
 
@@ -135,8 +126,8 @@ pub(crate) const NOT_NULL: &str = "a value other than null, or no field at all";
 impl Context {
     pub(crate) fn reset(&mut self) {
         self.path.clear();
-        self.removed.clear();
-        self.left_out = None;
+        self.removed = Notes::default();
+        self.interner.longest = 0;
     }
 
     pub(crate) fn path(&self) -> String {
@@ -176,22 +167,7 @@ impl Context {
     }
 
     pub(crate) fn warn(&mut self, rule: Rule, path: String, message: String) {
-        if self.removed.len() < MAX_WARNINGS {
-            self.removed.push(Removed { rule, path, message });
-        } else {
-            let (_, count) = self.left_out.get_or_insert((rule, 0));
-            *count += 1;
-        }
-    }
-
-    /// The removed parts, with a last one for the number of warnings left out.
-    pub(crate) fn take_removed(&mut self) -> Vec<Removed> {
-        let mut removed = core::mem::take(&mut self.removed);
-        if let Some((rule, count)) = self.left_out.take() {
-            let message = format!("{count} more warnings about this event are left out");
-            removed.push(Removed { rule, path: String::new(), message });
-        }
-        removed
+        self.removed.add(rule, path, message);
     }
 
     pub(crate) fn object<'n, 'a>(&self, node: &'n Node<'a>) -> Decoded<Object<'n, 'a>> {
@@ -207,13 +183,12 @@ impl Context {
     }
 
     fn within<T>(&mut self, segment: Segment, decode: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<T> {
-        let (mark, left_out) = (self.removed.len(), self.left_out);
+        let mark = self.removed.mark();
         self.path.push(segment);
         let decoded = decode(self);
         self.path.pop();
         if let Err(Reject::Unknown(_)) = decoded {
-            self.removed.truncate(mark);
-            self.left_out = left_out;
+            self.removed.back_to(mark);
         }
         decoded
     }
@@ -437,9 +412,6 @@ fn describe_member(node: &Node<'_>) -> String {
     node.describe()
 }
 
-/// The most warnings about one event: a small event can have a million faults.
-const MAX_WARNINGS: usize = 100;
-
 /// The most bytes quoted of one key, and about the most of a whole path.
 const MAX_KEY: usize = 80;
 const MAX_PATH: usize = 1000;
@@ -517,6 +489,11 @@ macro_rules! decode_ids {
             fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
                 let text = reader.plain()?;
                 Some(Self::interned(text, reader.interner))
+            }
+
+            #[inline]
+            fn check(&self, _depth: usize, flaws: &mut Flaws) {
+                flaws.id(self.as_str());
             }
         }
     )*};

@@ -35,10 +35,13 @@ pub(crate) fn from_value<T: Decode>(value: &Value, name: &str) -> Read<T> {
     from_node(&Node::from_value(value, depth).ok_or_else(|| too_deep(depth))?, name)
 }
 
-/// The same through serde, which cannot return warnings.
+/// The same through serde, which cannot return warnings: they are logged.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Decode>(deserializer: D, name: &str) -> Result<T, D::Error> {
     match from_value(&Value::deserialize(deserializer)?, name) {
-        Ok((Some(read), _)) => Ok(read),
+        Ok((Some(read), warnings)) => {
+            warnings.iter().for_each(Warning::log);
+            Ok(read)
+        }
         Ok((None, warnings)) => {
             let rule = warnings.first().map_or(Rule::E3, |warning| warning.rule);
             Err(D::Error::custom(format!("{rule}: {name}: it is unknown, or requires an unknown value")))
@@ -50,13 +53,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Decode>(deserializer: D,
 fn from_node<T: Decode>(node: &Node<'_>, name: &str) -> Read<T> {
     let mut cx = Context::default();
     match T::decode(node, &mut cx) {
-        Ok(read) => {
-            let warnings = cx.take_removed().into_iter();
-            Ok((
-                Some(read),
-                warnings.map(|removed| Warning::new(removed.rule, 0, name, removed.path, removed.message)).collect(),
-            ))
-        }
+        Ok(read) => Ok((Some(read), cx.removed.take().into_iter().map(|note| note.about(0, name)).collect())),
         Err(Reject::Unknown(rule)) => {
             let message = "removed all of it: a required value is unknown".to_owned();
             Ok((None, vec![Warning::new(rule, 0, name, String::new(), message)]))

@@ -208,7 +208,9 @@ macro_rules! object {
         $reader.once(&mut $id)?
     }};
     (@check base $self:ident $depth:ident $flaws:ident) => { $self.base.check($depth, $flaws); };
-    (@check subagent_run_id $self:ident $depth:ident $flaws:ident) => {};
+    (@check subagent_run_id $self:ident $depth:ident $flaws:ident) => {
+        if let Some(id) = &$self.subagent_run_id { $flaws.id(id.as_str()); }
+    };
     (@read base $object:ident $cx:ident $faults:ident) => { BaseEvent::read($object, $cx, &mut $faults) };
     (@read subagent_run_id $object:ident $cx:ident $faults:ident) => { $cx.optional($object, "subagentRunId", &mut $faults) };
     (@keys $name:ident) => { &[Self::KEYS] };

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use super::places::Kind;
-use super::{Assembler, OpenCall, Warnings, excerpt, merge_metadata, one_message};
+use super::size;
+use super::{Assembler, Live, Made, OpenCall, Warnings, excerpt, merge_metadata, one_message};
 use crate::error::SubjectKind;
 use crate::event::{Metadata, ToolCallResultEvent, ToolCallStartEvent};
 use crate::id::{MessageId, ToolCallId};
 use crate::message::{AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage};
 use crate::rule::Rule;
 use crate::shared::list::Inserted;
-use crate::snapshot::{CallPlace, Change, Entry, ItemStatus, MessageChange, Text};
+use crate::snapshot::{CallPlace, Change, Entry, Inner, ItemStatus, MessageChange, Text};
 
 impl Assembler {
     pub(super) fn start_call(&mut self, event: &ToolCallStartEvent, since: u64) -> Change {
@@ -21,13 +22,27 @@ impl Assembler {
         };
         let owner = event.subagent_run_id.as_ref().or(self.owner_at(Some(place.message))).cloned();
         let seq = self.open_item(SubjectKind::ToolCall, id.id(), owner.as_ref(), since);
-        self.live.made.entry(id.id().clone()).or_default().started.get_or_insert(seq);
+        self.made(id).started.get_or_insert(seq);
         self.live.calls.insert(id.id().clone(), OpenCall { target: Some((place.message, place.call)), seq });
         self.set_call_status(id, ItemStatus::Streaming);
-        if let Some(call) = self.call_mut(place.message, place.call) {
-            merge_metadata(&mut call.metadata, event.base.metadata.as_ref());
-        }
+        self.merge_in_call(place.message, place.call, event.base.metadata.as_ref());
         Change { messages: MessageChange::one(place.message), run: true, ..Change::default() }
+    }
+
+    /// The call in the tally of the run (rule R9).
+    fn made(&mut self, id: &ToolCallId) -> &mut Made {
+        let Live { made, bytes, .. } = &mut *self.live;
+        made.entry(id.id().clone()).or_insert_with_key(|id| {
+            bytes.add(size::made(id));
+            Made::default()
+        })
+    }
+
+    fn merge_in_call(&mut self, message: u64, call: u64, metadata: Option<&Metadata>) {
+        let Self { snapshot, live, .. } = self;
+        if let Some(call) = call_in(Arc::make_mut(&mut snapshot.0), message, call) {
+            merge_metadata(&mut call.metadata, metadata, &mut live.bytes);
+        }
     }
 
     /// Puts a new call on its assistant message (`Rule::A3`).
@@ -35,6 +50,7 @@ impl Assembler {
         let mut call =
             ToolCall::new(event.tool_call_id.clone(), FunctionCall::new(event.tool_call_name.clone(), Text::new()));
         call.metadata = None;
+        self.live.bytes.add(size::call(&call));
         let own = || MessageId::from_id(event.tool_call_id.id().clone());
         // If a text and a reasoning message share the id, the parent is the text message (A12).
         let held = event.parent_message_id.as_ref().and_then(|parent| self.held_assistant(parent));
@@ -76,11 +92,7 @@ impl Assembler {
     }
 
     pub(super) fn call_mut(&mut self, message: u64, call: u64) -> Option<&mut ToolCall> {
-        let inner = Arc::make_mut(&mut self.snapshot.0);
-        match &mut inner.grow(message, &mut 0)?.message {
-            Message::Assistant(message) => message.tool_calls.as_mut()?.get_key_mut(call).map(Arc::make_mut),
-            _ => None,
-        }
+        call_in(self.inner(), message, call)
     }
 
     pub(super) fn set_call_status(&mut self, id: &ToolCallId, status: ItemStatus) {
@@ -99,9 +111,11 @@ impl Assembler {
         if delta.is_empty() && metadata.is_none() {
             return Change::default();
         }
-        let changed = self.call_mut(message, call).is_some_and(|call| {
+        let Self { snapshot, live, .. } = self;
+        let changed = call_in(Arc::make_mut(&mut snapshot.0), message, call).is_some_and(|call| {
             call.function.arguments.push_str(delta);
-            merge_metadata(&mut call.metadata, metadata) || !delta.is_empty()
+            live.bytes.add(delta.len());
+            merge_metadata(&mut call.metadata, metadata, &mut live.bytes) || !delta.is_empty()
         });
         one_message(changed.then_some(message))
     }
@@ -112,9 +126,7 @@ impl Assembler {
         let Some((message, call)) = open.target else { return Change { run: true, ..Change::default() } };
         self.set_call_status(id, ItemStatus::Complete);
         if metadata.is_some() {
-            if let Some(call) = self.call_mut(message, call) {
-                merge_metadata(&mut call.metadata, metadata);
-            }
+            self.merge_in_call(message, call, metadata);
         }
         self.inner().settle(message);
         Change { messages: MessageChange::one(message), run: true, ..Change::default() }
@@ -122,7 +134,7 @@ impl Assembler {
 
     /// Adds a result as a message after the one that holds its call (rules S9, A10).
     pub(super) fn add_result(&mut self, event: &ToolCallResultEvent, warnings: &mut Warnings) -> Change {
-        self.live.made.entry(event.tool_call_id.id().clone()).or_default().answered = true;
+        self.made(&event.tool_call_id).answered = true;
         let mut message = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
         message.subagent_run_id = event.subagent_run_id.clone();
         message.metadata = event.base.metadata.clone();
@@ -137,8 +149,10 @@ impl Assembler {
                 ),
             );
             let message = Message::from(message);
-            let changed = self.entry_mut(key).is_some_and(|entry| {
+            let inner = Arc::make_mut(&mut self.snapshot.0);
+            let changed = inner.entry_mut(key).is_some_and(|entry| {
                 let differs = entry.message != message;
+                self.live.bytes.resize(size::message(&entry.message), size::message(&message));
                 entry.message = message;
                 differs
             });
@@ -174,6 +188,7 @@ impl Assembler {
             after = key;
         }
         let entry = Arc::new(Entry { message: message.into(), status: ItemStatus::Complete });
+        self.live.bytes.add(size::message(&entry.message));
         let Inserted { key, moved } = inner.messages.insert_after(after, Some(entry));
         if !moved.is_empty() {
             self.rekey(&moved);
@@ -182,5 +197,12 @@ impl Assembler {
         self.live.last_result.insert(caller, key);
         self.note(key);
         key
+    }
+}
+
+fn call_in(inner: &mut Inner, message: u64, call: u64) -> Option<&mut ToolCall> {
+    match &mut inner.grow(message, &mut 0)?.message {
+        Message::Assistant(message) => message.tool_calls.as_mut()?.get_key_mut(call).map(Arc::make_mut),
+        _ => None,
     }
 }

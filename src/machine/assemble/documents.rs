@@ -1,6 +1,9 @@
 //! Assembly of the documents that patches change: activities and the state (rules A4 to A6).
 
+use std::sync::Arc;
+
 use super::places::{Class, Kind};
+use super::size;
 use super::{Assembler, Warnings, excerpt, merge_metadata, one_message};
 use crate::error::{Error, Limit, LimitExceeded};
 use crate::event::{ActivityDeltaEvent, ActivitySnapshotEvent, JsonPatch};
@@ -33,7 +36,12 @@ impl Assembler {
     fn room(&self, held: usize) -> Room {
         let max = self.limits.max_document_bytes;
         let others = self.document_bytes().saturating_sub(held);
-        Room { bytes: max.saturating_sub(others), depth: self.limits.member_depth(), max_bytes: max }
+        Room {
+            bytes: max.saturating_sub(others),
+            depth: self.limits.member_depth(),
+            max_bytes: max,
+            operations: self.limits.max_patch_operations,
+        }
     }
 
     pub(super) fn set_state(&mut self, state: &Document, event: u64) -> Result<Change, Error> {
@@ -77,15 +85,17 @@ impl Assembler {
             let key = self.append(message.into(), ItemStatus::Complete);
             return Ok(one_message(Some(key)));
         };
-        let Some(entry) = self.entry_mut(key) else { return Ok(Change::default()) };
+        let inner = Arc::make_mut(&mut self.snapshot.0);
+        let Some(entry) = inner.entry_mut(key) else { return Ok(Change::default()) };
         let mut changed = false;
         if let Message::Activity(held) = &mut entry.message {
-            changed = merge_metadata(&mut held.metadata, event.base.metadata.as_ref());
+            changed = merge_metadata(&mut held.metadata, event.base.metadata.as_ref(), &mut self.live.bytes);
             if replace {
                 message.metadata = held.metadata.take();
                 changed |= held.content != message.content
                     || held.activity_type != message.activity_type
                     || held.subagent_run_id != message.subagent_run_id;
+                self.live.bytes.resize(size::activity(held), size::activity(&message));
                 *held = message;
                 self.resize_activity(held_bytes, event.content.bytes());
             }
@@ -94,6 +104,7 @@ impl Assembler {
             let message = Message::from(message);
             let displaced = std::mem::replace(&mut entry.message, message.clone());
             entry.status = ItemStatus::Complete;
+            self.live.bytes.resize(size::message(&displaced), size::message(&message));
             self.live.places.replace(&displaced, &message, key);
             self.live.places.add(Class::Activity, key);
             self.displace(key, &displaced, warnings);
@@ -145,13 +156,15 @@ impl Assembler {
         let Message::Activity(held) = &entry.message else { return Change::default() };
         let before = held.content.bytes();
         let patched = patch::apply_to_object(&event.patch, &held.content, self.room(before));
-        let Some(Message::Activity(held)) = self.entry_mut(key).map(|entry| &mut entry.message) else {
+        let inner = Arc::make_mut(&mut self.snapshot.0);
+        let Some(Message::Activity(held)) = inner.entry_mut(key).map(|entry| &mut entry.message) else {
             return Change::default();
         };
-        let mut changed = merge_metadata(&mut held.metadata, event.base.metadata.as_ref());
+        let mut changed = merge_metadata(&mut held.metadata, event.base.metadata.as_ref(), &mut self.live.bytes);
         match patched {
             Ok(content) => {
                 changed |= content.is_some() || held.activity_type != event.activity_type;
+                self.live.bytes.resize(held.activity_type.len(), event.activity_type.len());
                 held.activity_type = event.activity_type.clone();
                 if let Some(content) = content {
                     let after = content.bytes();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Assembler, Class, OpenMessage, Warnings, class_of, excerpt, latest_run, merge_metadata, one_message, push_text,
+    Assembler, Class, Count, Live, OpenMessage, Warnings, class_of, excerpt, merge_metadata, one_message, push_text,
+    size,
 };
 use crate::error::SubjectKind;
 use crate::event::{
@@ -47,7 +48,8 @@ impl Assembler {
         let item = OpenItem { kind: SubjectKind::TextMessage, id: id.clone(), owner: owner.clone(), since };
         let seq = live.open_item(rest, item);
         let mut message = new_text_message(event);
-        merge_metadata(message.metadata_mut(), event.base.metadata.as_ref());
+        *message.metadata_mut() = event.base.metadata.clone();
+        live.bytes.add(size::message(&message));
         inner.push_growing(key, Entry { message, status: ItemStatus::Streaming });
         live.text.insert(id.clone(), OpenMessage { target: Some(key), seq, hint: 0 });
         Some(key)
@@ -105,9 +107,10 @@ impl Assembler {
         table.insert(id.id().clone(), OpenMessage { target, seq, hint: 0 });
         let Some(key) = target else { return Change { run: true, ..Change::default() } };
         if created.is_none() || metadata.is_some() {
-            if let Some(entry) = self.entry_mut(key) {
+            let Self { snapshot, live, .. } = self;
+            if let Some(entry) = Arc::make_mut(&mut snapshot.0).entry_mut(key) {
                 entry.status = ItemStatus::Streaming;
-                merge_metadata(entry.message.metadata_mut(), metadata);
+                merge_metadata(entry.message.metadata_mut(), metadata, &mut live.bytes);
             }
         }
         Change { messages: MessageChange::one(key), run: true, ..Change::default() }
@@ -115,34 +118,35 @@ impl Assembler {
 
     #[cold]
     pub(super) fn extend_text(&mut self, event: &TextMessageContentEvent) -> Change {
-        let open = self.live.text.get_mut(event.message_id.id());
-        extend_message(&mut self.snapshot, open, &event.delta, event.base.metadata.as_ref())
+        let Live { text, bytes, .. } = &mut *self.live;
+        let open = text.get_mut(event.message_id.id());
+        extend_message(&mut self.snapshot, open, &event.delta, event.base.metadata.as_ref(), bytes)
     }
 
     pub(super) fn extend_reasoning(&mut self, event: &ReasoningMessageContentEvent) -> Change {
-        let open = self.live.reasoning.get_mut(event.message_id.id());
-        extend_message(&mut self.snapshot, open, &event.delta, event.base.metadata.as_ref())
+        let Live { reasoning, bytes, .. } = &mut *self.live;
+        let open = reasoning.get_mut(event.message_id.id());
+        extend_message(&mut self.snapshot, open, &event.delta, event.base.metadata.as_ref(), bytes)
     }
 
     pub(super) fn close_message(&mut self, open: Option<OpenMessage>, metadata: Option<&Metadata>) -> Change {
         let Some(open) = open else { return Change::default() };
-        let inner = self.inner();
-        if let Some(run) = latest_run(Arc::make_mut(&mut inner.rest)) {
-            run.open.remove(open.seq);
-        }
+        self.close_item(open.seq);
+        let inner = Arc::make_mut(&mut self.snapshot.0);
         let Some(key) = open.target else { return Change { run: true, ..Change::default() } };
         if let Some(entry) = inner.entry_mut(key) {
             entry.status = ItemStatus::Complete;
-            merge_metadata(entry.message.metadata_mut(), metadata);
+            merge_metadata(entry.message.metadata_mut(), metadata, &mut self.live.bytes);
         }
         inner.settle(key);
         Change { messages: MessageChange::one(key), run: true, ..Change::default() }
     }
 
     pub(super) fn encrypt(&mut self, event: &ReasoningEncryptedValueEvent, warnings: &mut Warnings) -> Change {
-        let mut differs = false;
+        let (mut differs, mut before) = (false, 0);
         let mut store = |slot: &mut Option<Arc<str>>| {
             differs = slot.as_deref() != Some(&*event.encrypted_value);
+            before = size::text(slot.as_ref());
             *slot = Some(event.encrypted_value.clone());
         };
         let found = match event.subtype {
@@ -162,7 +166,10 @@ impl Assembler {
             }
         };
         match found {
-            Some(key) => one_message(differs.then_some(key)),
+            Some(key) => {
+                self.live.bytes.resize(before, event.encrypted_value.len());
+                one_message(differs.then_some(key))
+            }
             None => {
                 let id = excerpt(event.entity_id.as_str());
                 warnings.add(
@@ -213,6 +220,7 @@ fn extend_message(
     open: Option<&mut OpenMessage>,
     delta: &str,
     metadata: Option<&Metadata>,
+    bytes: &mut Count,
 ) -> Change {
     let Some(OpenMessage { target: Some(key), hint, .. }) = open else { return Change::default() };
     if delta.is_empty() && metadata.is_none() {
@@ -223,7 +231,8 @@ fn extend_message(
     let message = &mut entry.message;
     if !delta.is_empty() {
         push_text(message, delta);
+        bytes.add(delta.len());
     }
-    let changed = merge_metadata(message.metadata_mut(), metadata) || !delta.is_empty();
+    let changed = merge_metadata(message.metadata_mut(), metadata, bytes) || !delta.is_empty();
     one_message(changed.then_some(*key))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::lazy::{Empty, Lazy};
 use super::sink::Sink;
 use super::{Cut, Machine, Push};
-use crate::error::{Error, SubjectKind};
+use crate::error::{Error, Limit, LimitExceeded, SubjectKind};
 use crate::event::fast::TextContent;
 use crate::event::{Event, Metadata, SubagentFinishedOutcome, SubagentSuccessOutcome};
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, id_map};
@@ -18,7 +18,7 @@ use crate::rule::Rule;
 use crate::shared::Document;
 use crate::snapshot::run::{OpenItem, Run, RunOutcome, SubagentStatus};
 use crate::snapshot::{Change, Entry, Inner, ItemStatus, MessageChange, Rest, Snapshot, Update};
-use crate::warning::Warning;
+use crate::warning::{Notes, Warning};
 
 mod calls;
 mod documents;
@@ -28,9 +28,11 @@ mod places;
 mod prelude;
 mod reconcile;
 mod runs;
+mod size;
 
 use latest::LatestMap;
 use places::{Class, Places, class_of};
+use size::Count;
 
 /// Assembles the conversation from verified events.
 ///
@@ -44,8 +46,10 @@ use places::{Class, Places, class_of};
 /// `MESSAGES_SNAPSHOT` costs the conversation.
 ///
 /// # Errors
-/// [`Error::LimitExceeded`] for a snapshot of the state, of an activity or of the messages that makes
-/// the documents take more than [`Limits::max_document_bytes`].
+/// [`Error::LimitExceeded`] for an event that makes the conversation take more than
+/// [`Limits::max_conversation_bytes`] or hold more than [`Limits::max_messages`], and for a snapshot of the
+/// state, of an activity or of the messages that makes the documents take more than
+/// [`Limits::max_document_bytes`].
 pub struct Assembler {
     snapshot: Snapshot,
     live: Lazy<Live>,
@@ -70,6 +74,7 @@ struct Live {
     /// The number of the next item to be opened.
     next_seq: u64,
     state_is_set: bool,
+    bytes: Count,
 }
 
 impl Empty for Live {
@@ -83,6 +88,7 @@ impl Empty for Live {
         last_result: BTreeMap::new(),
         next_seq: 0,
         state_is_set: false,
+        bytes: Count::EMPTY,
     };
 }
 
@@ -92,6 +98,7 @@ impl Live {
         let seq = self.next_seq;
         self.next_seq += 1;
         if let Some(run) = latest_run(rest) {
+            self.bytes.add(size::open(&item));
             run.open.insert(seq, item);
         }
         seq
@@ -104,6 +111,9 @@ impl Live {
         self.reasoning.clear();
         self.calls.clear();
         self.brackets.clear();
+        for id in self.made.keys() {
+            self.bytes.remove(size::made(id));
+        }
         self.made.clear();
     }
 }
@@ -133,12 +143,12 @@ struct OpenCall {
 /// The current event, and the warnings about it.
 struct Warnings {
     place: Place,
-    list: Vec<Warning>,
+    list: Notes,
 }
 
 impl Warnings {
     fn add(&mut self, rule: Rule, path: &str, message: String) {
-        self.list.push(self.place.warning(rule, path, message));
+        self.list.add(rule, path, message);
     }
 }
 
@@ -181,7 +191,7 @@ impl Assembler {
         }
     }
 
-    /// The same with other bounds on documents.
+    /// The same with other bounds on documents, and on what else is held.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -221,11 +231,14 @@ impl Assembler {
             let is_open = entry.status == ItemStatus::Streaming;
             if is_open && entry.message.id() == id && class_of(&entry.message) == Class::Text {
                 push_text(&mut entry.message, delta);
+                self.live.bytes.add(delta.len());
                 return Some(key);
             }
         }
-        let OpenMessage { target: Some(key), hint, .. } = self.live.text.get_mut(id.id())? else { return None };
+        let Live { text, bytes, .. } = &mut *self.live;
+        let OpenMessage { target: Some(key), hint, .. } = text.get_mut(id.id())? else { return None };
         push_text(&mut inner.grow(*key, hint)?.message, delta);
+        bytes.add(delta.len());
         Some(*key)
     }
 
@@ -293,6 +306,21 @@ impl Assembler {
         })
     }
 
+    /// Whether the conversation may take what it takes, after an event before which it took this much.
+    ///
+    /// # Errors
+    /// Where that is beyond the limit, and more than before.
+    #[inline]
+    fn check_bytes(&self, before: usize, event: u64) -> Result<(), Error> {
+        let max = self.limits.max_conversation_bytes;
+        check(Limit::ConversationBytes, max, before, self.live.bytes.get(), event)
+    }
+
+    /// The same for the number of messages.
+    fn check_messages(&self, before: usize, event: u64) -> Result<(), Error> {
+        check(Limit::Messages, self.limits.max_messages, before, self.snapshot.0.messages.len(), event)
+    }
+
     fn rest(&mut self) -> &mut Rest {
         Arc::make_mut(&mut self.inner().rest)
     }
@@ -331,19 +359,23 @@ impl Sink for Assembler {
     #[inline]
     fn event(&mut self, indexed: Indexed) -> Result<(), Error> {
         let place = self.counter.place(&indexed);
+        let bytes = self.live.bytes.get();
         let change = match &indexed.event {
             Event::TextMessageContent(event) if event.base.metadata.is_none() => {
                 one_message(self.grow(&event.message_id, &event.delta))
             }
             event => {
-                let mut warnings = Warnings { place, list: Vec::new() };
+                let messages = self.snapshot.0.messages.len();
+                let mut warnings = Warnings { place, list: Notes::default() };
                 let change = self.apply(event, &mut warnings)?;
-                for warning in warnings.list {
-                    self.queue(warning.into(), Change::default());
+                self.check_messages(messages, place.index)?;
+                for note in warnings.list.take() {
+                    self.queue(note.about(place.index, place.sent_as.as_str()).into(), Change::default());
                 }
                 change
             }
         };
+        self.check_bytes(bytes, place.index)?;
         self.queue(Item::Event(indexed), change);
         Ok(())
     }
@@ -356,7 +388,9 @@ impl Sink for Assembler {
     #[inline(always)]
     fn text_content(&mut self, content: TextContent, place: Place) -> Result<(), Error> {
         self.counter.count(Some(place.index));
+        let bytes = self.live.bytes.get();
         let change = one_message(self.grow(&content.message_id, &content.delta));
+        self.check_bytes(bytes, place.index)?;
         self.queue(Item::Event(place.gives(content.into_event())), change);
         Ok(())
     }
@@ -420,15 +454,24 @@ fn push_text(message: &mut Message, delta: &str) {
 }
 
 /// Merges key by key (rule A1), and says whether that changed anything.
-fn merge_metadata(held: &mut Option<Metadata>, new: Option<&Metadata>) -> bool {
-    match (held, new) {
-        (_, None) => false,
-        (Some(held), Some(new)) => held.merge(new),
-        (held @ None, Some(new)) => {
+fn merge_metadata(held: &mut Option<Metadata>, new: Option<&Metadata>, count: &mut Count) -> bool {
+    let Some(new) = new else { return false };
+    let before = size::metadata(held.as_ref());
+    let changed = match held {
+        Some(held) => held.merge(new),
+        None => {
             *held = Some(new.clone());
             true
         }
-    }
+    };
+    count.resize(before, size::metadata(held.as_ref()));
+    changed
+}
+
+/// Whether there may be so much, where there was so much before.
+#[inline]
+fn check(limit: Limit, max: usize, before: usize, now: usize, event: u64) -> Result<(), Error> {
+    if now > max && now > before { Err(LimitExceeded::new(event, limit, max).into()) } else { Ok(()) }
 }
 
 fn latest_run(rest: &mut Rest) -> Option<&mut Run> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Assembler, OpenMessage};
+use super::{Assembler, OpenMessage, size};
 use crate::id::{Id, MessageId};
 use crate::message::{AssistantMessage, Message};
 use crate::shared::list::Moved;
@@ -120,6 +120,7 @@ impl Assembler {
     /// Appends a message.
     pub(super) fn append(&mut self, message: Message, status: ItemStatus) -> u64 {
         self.resize_activity(0, message.document_bytes());
+        self.live.bytes.add(size::message(&message));
         let key = self.inner().messages.push(Some(Arc::new(Entry { message, status })));
         self.note(key);
         self.note_calls(key);

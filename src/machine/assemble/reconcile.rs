@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::places::{Class, class_of};
-use super::{Assembler, OpenMessage, Warnings, excerpt};
+use super::{Assembler, OpenMessage, Warnings, excerpt, size};
 use crate::error::Error;
 use crate::id::{Id, MessageId, ToolCallId};
 use crate::message::Message;
@@ -72,6 +72,7 @@ impl Assembler {
             if let Some(entry) = self.inner().messages.remove(key).flatten() {
                 self.live.places.remove(&entry.message, key);
                 self.resize_activity(entry.message.document_bytes(), 0);
+                self.live.bytes.remove(size::message(&entry.message));
                 touched.add(&entry.message);
             }
         }
@@ -88,6 +89,7 @@ impl Assembler {
             let before = std::mem::replace(&mut entry.message, (*copy).clone());
             self.live.places.replace(&before, copy, *key);
             self.resize_activity(before.document_bytes(), copy.document_bytes());
+            self.live.bytes.resize(size::message(&before), size::message(copy));
             touched.add(&before);
             changed = true;
         }

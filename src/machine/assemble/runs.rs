@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Assembler;
+use super::{Assembler, size};
 use crate::error::{Error, SubjectKind};
-use crate::event::{RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, SubagentStartedEvent};
+use crate::event::{
+    RunErrorEvent, RunFinishedEvent, RunFinishedOutcome, RunStartedEvent, SubagentStartedEvent, TokenUsage,
+};
 use crate::id::{Id, SubagentRunId, ToolCallId};
 use crate::shared::Document;
 use crate::shared::index::Index;
@@ -21,9 +23,32 @@ impl Assembler {
     }
 
     pub(super) fn close_item(&mut self, seq: u64) {
-        if let Some(run) = self.run() {
-            run.open.remove(seq);
+        if let Some(item) = self.run().and_then(|run| run.open.remove(seq)) {
+            self.live.bytes.remove(size::open(&item));
         }
+    }
+
+    /// Adds a run, and forgets the oldest where that is one too many.
+    fn push_run(&mut self, run: Run) {
+        self.live.bytes.add(size::run(&run));
+        let max = self.limits.max_runs.max(1);
+        let rest = self.rest();
+        rest.runs.push(Arc::new(run));
+        rest.subagents = Index::new();
+        while self.snapshot.0.rest.runs.len() > max {
+            let Some((first, _)) = self.snapshot.0.rest.runs.nth(0) else { break };
+            let Some(forgotten) = self.rest().runs.remove(first) else { break };
+            self.live.bytes.remove(size::run(&forgotten));
+        }
+    }
+
+    /// Changes how the latest run ends.
+    fn end(&mut self, change: impl FnOnce(&mut Run)) {
+        let Some(run) = self.run() else { return };
+        let before = size::ends_of(run);
+        change(run);
+        let after = size::ends_of(run);
+        self.live.bytes.resize(before, after);
     }
 
     pub(super) fn open_bracket(
@@ -67,9 +92,7 @@ impl Assembler {
         run.protocol_version = event.protocol_version.clone();
         run.resume = event.input.as_ref().and_then(|input| input.resume.as_deref()).map(Into::into);
         let mut change = Change { run: true, ..Change::default() };
-        let rest = self.rest();
-        rest.runs.push(Arc::new(run));
-        rest.subagents = Index::new();
+        self.push_run(run);
         let Some(input) = input else { return Ok(change) };
         for message in &input.messages {
             if self.held(message.id()).is_none() {
@@ -109,11 +132,11 @@ impl Assembler {
             },
             None => RunOutcome::Success { pending_tool_call_ids: pending },
         };
-        if let Some(run) = self.run() {
+        self.end(|run| {
             run.outcome = outcome;
             run.result = event.result.clone().map(Arc::new);
             run.usage = event.usage.as_deref().map(Into::into);
-        }
+        });
         self.abandon();
         Change { run: true, ..Change::default() }
     }
@@ -121,14 +144,12 @@ impl Assembler {
     pub(super) fn fail_run(&mut self, event: &RunErrorEvent) -> Change {
         let ended = self.snapshot.run().is_none_or(|run| matches!(run.outcome, RunOutcome::Error { .. }));
         if ended {
-            let rest = self.rest();
-            rest.runs.push(Arc::new(Run::new(None, None)));
-            rest.subagents = Index::new();
+            self.push_run(Run::new(None, None));
         }
-        let usage = event.usage.as_deref().map(Into::into);
+        let usage: Option<Arc<[TokenUsage]>> = event.usage.as_deref().map(Into::into);
         let change = self.end_run(RunOutcome::Error { message: event.message.clone(), code: event.code.clone() });
-        if let (Some(run), Some(usage)) = (self.run(), usage) {
-            run.usage = Some(usage);
+        if usage.is_some() {
+            self.end(|run| run.usage = usage);
         }
         change
     }
@@ -159,8 +180,8 @@ impl Assembler {
             return Change::default();
         }
         self.abandon();
+        self.end(|run| run.outcome = outcome);
         if let Some(run) = self.run() {
-            run.outcome = outcome;
             let running: Vec<u64> = run
                 .subagents
                 .iter_keys()
@@ -189,9 +210,11 @@ impl Assembler {
             status: SubagentStatus::Running,
             result: None,
         };
+        let taken = size::subagent(&subagent);
         if let Some(run) = self.run() {
             let key = run.subagents.push(Arc::new(subagent));
             self.rest().subagents.insert(event.subagent_run_id.id().clone(), key);
+            self.live.bytes.add(taken);
         }
         Change { run: true, ..Change::default() }
     }
@@ -207,8 +230,11 @@ impl Assembler {
         if let Some((run, key)) = self.run().zip(key) {
             if let Some(subagent) = run.subagents.get_key_mut(key) {
                 let subagent = Arc::make_mut(subagent);
+                let before = size::subagent(subagent);
                 subagent.status = status;
                 subagent.result = result;
+                let after = size::subagent(subagent);
+                self.live.bytes.resize(before, after);
             }
         }
         Change { run: true, ..Change::default() }
