@@ -232,7 +232,6 @@ impl<'a> ser::Serializer for Json<'a> {
     #[inline(always)]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<()> {
         let Self { out } = self;
-        out.reserve(variant.len() + 2);
         out.push(b'"');
         out.extend_from_slice(variant.as_bytes());
         out.push(b'"');
@@ -338,6 +337,13 @@ within! { fields
 impl ser::SerializeMap for Within<'_> {
     type Ok = ();
     type Error = Error;
+
+    /// Within the struct that it is a field of, where the key is known: written in a move or two.
+    #[inline(always)]
+    fn serialize_entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(&mut self, key: &K, value: &V) -> Result<()> {
+        self.key(key)?;
+        self.value(value)
+    }
 
     #[inline]
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {

@@ -13,7 +13,7 @@ mod write;
 pub(crate) struct Name(pub(crate) &'static str);
 
 impl serde::Serialize for Name {
-    #[inline]
+    #[inline(always)]
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_unit_variant("", 0, self.0)
     }
