@@ -1,5 +1,9 @@
 //! `Limits`: the bounds on what bad input can cost.
 
+use core::fmt::{self, Debug};
+use core::ops::Deref;
+use std::sync::Arc;
+
 /// Bounds on what one event may cost, and on what a conversation may hold: in events, in bytes, in
 /// things that are open. The safe value is the default, and each stands in the way of an attack.
 ///
@@ -141,19 +145,48 @@ impl Limits {
     }
 }
 
+impl Limits {
+    const DEFAULT: Self = Self {
+        max_event_bytes: Self::DEFAULT_MAX_EVENT_BYTES,
+        max_event_values: Self::DEFAULT_MAX_EVENT_VALUES,
+        max_id_bytes: Self::DEFAULT_MAX_ID_BYTES,
+        max_depth: Self::DEFAULT_MAX_DEPTH,
+        max_document_bytes: Self::DEFAULT_MAX_DOCUMENT_BYTES,
+        max_patch_operations: Self::DEFAULT_MAX_PATCH_OPERATIONS,
+        max_messages: Self::DEFAULT_MAX_MESSAGES,
+        max_conversation_bytes: Self::DEFAULT_MAX_CONVERSATION_BYTES,
+        max_open_items: Self::DEFAULT_MAX_OPEN_ITEMS,
+        max_runs: Self::DEFAULT_MAX_RUNS,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_event_bytes: Self::DEFAULT_MAX_EVENT_BYTES,
-            max_event_values: Self::DEFAULT_MAX_EVENT_VALUES,
-            max_id_bytes: Self::DEFAULT_MAX_ID_BYTES,
-            max_depth: Self::DEFAULT_MAX_DEPTH,
-            max_document_bytes: Self::DEFAULT_MAX_DOCUMENT_BYTES,
-            max_patch_operations: Self::DEFAULT_MAX_PATCH_OPERATIONS,
-            max_messages: Self::DEFAULT_MAX_MESSAGES,
-            max_conversation_bytes: Self::DEFAULT_MAX_CONVERSATION_BYTES,
-            max_open_items: Self::DEFAULT_MAX_OPEN_ITEMS,
-            max_runs: Self::DEFAULT_MAX_RUNS,
-        }
+        Self::DEFAULT
+    }
+}
+
+/// The limits as a stage keeps them: in one pointer, and with no memory of their own for the default.
+#[derive(Clone, Default)]
+pub(crate) struct Bounds(Option<Arc<Limits>>);
+
+impl From<Limits> for Bounds {
+    fn from(limits: Limits) -> Self {
+        Self((limits != Limits::DEFAULT).then(|| Arc::new(limits)))
+    }
+}
+
+impl Deref for Bounds {
+    type Target = Limits;
+
+    #[inline]
+    fn deref(&self) -> &Limits {
+        self.0.as_deref().unwrap_or(&Limits::DEFAULT)
+    }
+}
+
+impl Debug for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Limits::fmt(self, f)
     }
 }

@@ -8,7 +8,7 @@ use super::{Push, queued_machine};
 use crate::error::Error;
 use crate::item::Counter;
 use crate::json::node::Node;
-use crate::limits::Limits;
+use crate::limits::{Bounds, Limits};
 use crate::raw::{Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::version::ProtocolVersion;
@@ -46,7 +46,7 @@ use crate::warning::Warning;
 /// ```
 pub struct Downgrader {
     peer: ProtocolVersion,
-    limits: Limits,
+    limits: Bounds,
     counter: Counter,
     ready: VecDeque<RawItem>,
 }
@@ -63,14 +63,14 @@ impl Downgrader {
     /// For a producer of this version, with the default [`Limits`].
     #[must_use]
     pub fn new(peer: ProtocolVersion) -> Self {
-        Self { peer, limits: Limits::default(), counter: Counter::default(), ready: VecDeque::new() }
+        Self { peer, limits: Bounds::default(), counter: Counter::default(), ready: VecDeque::new() }
     }
 
     /// The same with other bounds: an event beyond them passes through unchanged, for enforcement to
     /// reject.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = limits.into();
         self
     }
 

@@ -16,7 +16,7 @@ use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::node::Node;
 use crate::json::scan::has_at_most;
 use crate::json::string::Lone;
-use crate::limits::Limits;
+use crate::limits::{Bounds, Limits};
 use crate::raw::{Body, RawEvent};
 use crate::rule::Rule;
 use crate::schema::check::Flaws;
@@ -39,7 +39,7 @@ use crate::warning::Warning;
 /// changes nothing, so a tool that wants to see every fault may go on pushing.
 #[derive(Default)]
 pub struct Enforcer {
-    limits: Limits,
+    limits: Bounds,
     counter: Counter,
     cx: Context,
     ready: VecDeque<Item>,
@@ -55,7 +55,7 @@ impl Enforcer {
     /// The same with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = limits.into();
         self
     }
 
@@ -130,7 +130,7 @@ impl Enforcer {
             Body::Event(event) => self.read_event(event, index, next),
             Body::Warning(warning) => next.warning(warning),
             Body::Options(options) => {
-                self.limits = options.limits_over(self.limits);
+                self.limits = options.limits_over(*self.limits).into();
                 Ok(())
             }
         }
@@ -274,7 +274,7 @@ impl<R: RawEvent> Push<R> for Enforcer {
             match body {
                 Body::Warning(warning) => return self.ready.warning(warning),
                 Body::Options(options) => {
-                    self.limits = options.limits_over(self.limits);
+                    self.limits = options.limits_over(*self.limits).into();
                     return Ok(());
                 }
                 _ => {}

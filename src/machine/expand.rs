@@ -34,7 +34,7 @@ use crate::event_type::Ends;
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId, id_map};
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::scan::join;
-use crate::limits::Limits;
+use crate::limits::{Bounds, Limits};
 use crate::rule::Rule;
 use crate::warning::Warning;
 
@@ -96,7 +96,7 @@ use crate::warning::Warning;
 pub struct Expander {
     counter: Counter,
     lanes: Lazy<Lanes>,
-    limits: Limits,
+    limits: Bounds,
     ready: VecDeque<Item>,
 }
 
@@ -208,7 +208,7 @@ impl Expander {
     /// ([`Limits::max_id_bytes`]).
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = limits.into();
         self
     }
 

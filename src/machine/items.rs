@@ -45,7 +45,7 @@ pub(crate) struct Items {
 impl Items {
     /// Keeps to these bounds.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
-        self.tally.limits = limits;
+        self.tally.limits = limits.into();
     }
 
     /// Forgets the run ([`Rule::R6`]).
@@ -194,7 +194,7 @@ impl Items {
 
     /// Whether a run that has named nothing so far may begin with these messages.
     pub(crate) fn check_first(&self, messages: &[Message]) -> Result<(), Full> {
-        let mut tally = self.tally;
+        let mut tally = self.tally.clone();
         tally.reset();
         tally.check_room(cost_of(messages, |_, _| true))
     }

@@ -12,7 +12,7 @@ use crate::item::Counter;
 use crate::json::node::Node;
 use crate::json::scan::has_at_most;
 use crate::json::string::Str;
-use crate::limits::Limits;
+use crate::limits::{Bounds, Limits};
 use crate::raw::{Body, Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::warning::{Notes, Warning};
@@ -59,7 +59,7 @@ use crate::warning::{Notes, Warning};
 /// ```
 pub struct Upgrader {
     ids: Box<dyn IdGenerator>,
-    limits: Limits,
+    limits: Bounds,
     counter: Counter,
     /// The ids of the THINKING span and of the THINKING message that are open.
     span: Option<String>,
@@ -73,7 +73,7 @@ impl Upgrader {
     pub fn new() -> Self {
         Self {
             ids: Box::new(RandomIds::new()),
-            limits: Limits::default(),
+            limits: Bounds::default(),
             counter: Counter::default(),
             span: None,
             message: None,
@@ -92,7 +92,7 @@ impl Upgrader {
     /// same bounds, rejects it.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = limits.into();
         self
     }
 
@@ -231,7 +231,7 @@ impl<R: RawEvent> Push<R> for Upgrader {
             }
             Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
             Owned::Options(options) => {
-                self.limits = options.limits_over(self.limits);
+                self.limits = options.limits_over(*self.limits).into();
                 self.ready.push_back(RawItem::Options(options));
             }
         }
