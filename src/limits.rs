@@ -1,6 +1,6 @@
 //! `Limits`: the bounds on what bad input can cost.
 
-use core::fmt::{self, Debug};
+use core::fmt;
 use core::ops::Deref;
 use std::sync::Arc;
 
@@ -166,27 +166,28 @@ impl Default for Limits {
     }
 }
 
-/// The limits as a stage keeps them: in one pointer, and with no memory of their own for the default.
+/// Limits as each stage holds them: a pointer, and nothing for the defaults.
 #[derive(Clone, Default)]
-pub(crate) struct Bounds(Option<Arc<Limits>>);
+pub(crate) struct HeldLimits(Option<Arc<Limits>>);
 
-impl From<Limits> for Bounds {
+impl Deref for HeldLimits {
+    type Target = Limits;
+
+    #[inline]
+    fn deref(&self) -> &Limits {
+        static DEFAULT: Limits = Limits::DEFAULT;
+        self.0.as_deref().unwrap_or(&DEFAULT)
+    }
+}
+
+impl From<Limits> for HeldLimits {
     fn from(limits: Limits) -> Self {
         Self((limits != Limits::DEFAULT).then(|| Arc::new(limits)))
     }
 }
 
-impl Deref for Bounds {
-    type Target = Limits;
-
-    #[inline]
-    fn deref(&self) -> &Limits {
-        self.0.as_deref().unwrap_or(&Limits::DEFAULT)
-    }
-}
-
-impl Debug for Bounds {
+impl fmt::Debug for HeldLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Limits::fmt(self, f)
+        (**self).fmt(f)
     }
 }

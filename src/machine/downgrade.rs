@@ -8,7 +8,7 @@ use super::{Push, queued_machine};
 use crate::error::Error;
 use crate::item::Counter;
 use crate::json::node::Node;
-use crate::limits::{Bounds, Limits};
+use crate::limits::{HeldLimits, Limits};
 use crate::raw::{Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::version::ProtocolVersion;
@@ -46,7 +46,7 @@ use crate::warning::Warning;
 /// ```
 pub struct Downgrader {
     peer: ProtocolVersion,
-    limits: Bounds,
+    limits: HeldLimits,
     counter: Counter,
     ready: VecDeque<RawItem>,
 }
@@ -63,7 +63,7 @@ impl Downgrader {
     /// For a producer of this version, with the default [`Limits`].
     #[must_use]
     pub fn new(peer: ProtocolVersion) -> Self {
-        Self { peer, limits: Bounds::default(), counter: Counter::default(), ready: VecDeque::new() }
+        Self { peer, limits: HeldLimits::default(), counter: Counter::default(), ready: VecDeque::new() }
     }
 
     /// The same with other bounds: an event beyond them passes through unchanged, for enforcement to

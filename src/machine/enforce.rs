@@ -16,7 +16,7 @@ use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::node::Node;
 use crate::json::scan::has_at_most;
 use crate::json::string::Lone;
-use crate::limits::{Bounds, Limits};
+use crate::limits::{HeldLimits, Limits};
 use crate::raw::{Body, RawEvent};
 use crate::rule::Rule;
 use crate::schema::check::Flaws;
@@ -39,7 +39,7 @@ use crate::warning::Warning;
 /// changes nothing, so a tool that wants to see every fault may go on pushing.
 #[derive(Default)]
 pub struct Enforcer {
-    limits: Bounds,
+    limits: HeldLimits,
     counter: Counter,
     cx: Context,
     ready: VecDeque<Item>,
@@ -261,7 +261,7 @@ impl Enforcer {
 impl fmt::Debug for Enforcer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Enforcer")
-            .field("limits", &self.limits)
+            .field("limits", &*self.limits)
             .field("events", &self.counter.next())
             .field("ready", &self.ready.len())
             .finish_non_exhaustive()

@@ -34,7 +34,7 @@ use crate::event_type::Ends;
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId, id_map};
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::scan::join;
-use crate::limits::{Bounds, Limits};
+use crate::limits::{HeldLimits, Limits};
 use crate::rule::Rule;
 use crate::warning::Warning;
 
@@ -96,7 +96,7 @@ use crate::warning::Warning;
 pub struct Expander {
     counter: Counter,
     lanes: Lazy<Lanes>,
-    limits: Bounds,
+    limits: HeldLimits,
     ready: VecDeque<Item>,
 }
 

@@ -12,7 +12,7 @@ use crate::item::Counter;
 use crate::json::node::Node;
 use crate::json::scan::has_at_most;
 use crate::json::string::Str;
-use crate::limits::{Bounds, Limits};
+use crate::limits::{HeldLimits, Limits};
 use crate::raw::{Body, Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::warning::{Notes, Warning};
@@ -59,7 +59,7 @@ use crate::warning::{Notes, Warning};
 /// ```
 pub struct Upgrader {
     ids: Box<dyn IdGenerator>,
-    limits: Bounds,
+    limits: HeldLimits,
     counter: Counter,
     /// The ids of the THINKING span and of the THINKING message that are open.
     span: Option<String>,
@@ -73,7 +73,7 @@ impl Upgrader {
     pub fn new() -> Self {
         Self {
             ids: Box::new(RandomIds::new()),
-            limits: Bounds::default(),
+            limits: HeldLimits::default(),
             counter: Counter::default(),
             span: None,
             message: None,

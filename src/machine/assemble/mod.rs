@@ -12,7 +12,7 @@ use crate::event::fast::TextContent;
 use crate::event::{Event, Metadata, SubagentFinishedOutcome, SubagentSuccessOutcome};
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, id_map};
 use crate::item::{Counter, Indexed, Item, Place};
-use crate::limits::{Bounds, Limits};
+use crate::limits::{HeldLimits, Limits};
 use crate::message::Message;
 use crate::rule::Rule;
 use crate::shared::Document;
@@ -54,7 +54,7 @@ pub struct Assembler {
     snapshot: Snapshot,
     live: Lazy<Live>,
     ready: VecDeque<Update>,
-    limits: Bounds,
+    limits: HeldLimits,
     counter: Counter,
 }
 
@@ -167,7 +167,7 @@ impl Assembler {
             live: Lazy::default(),
             ready: VecDeque::new(),
             counter: Counter::default(),
-            limits: Bounds::default(),
+            limits: HeldLimits::default(),
         }
     }
 
