@@ -75,7 +75,7 @@ impl Enforcer {
         if is_large && self.check_text(text, index).is_err() {
             return Ok(false);
         }
-        let max_id = self.limits.max_id_bytes;
+        let max_id = self.limits.id_bytes();
         let mut fields = fast::Fields::default();
         let interner = &mut self.cx.interner;
         if fields.read(text) {
@@ -175,7 +175,7 @@ impl Enforcer {
 
     /// Whether all ids of an event that was read may be kept.
     fn check_ids(&self, longest: usize, index: u64) -> Result<(), Error> {
-        let max = self.limits.max_id_bytes;
+        let max = self.limits.id_bytes();
         if longest > max { Err(self.exceeds(Limit::IdBytes, max, index)) } else { Ok(()) }
     }
 

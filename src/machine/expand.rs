@@ -314,7 +314,7 @@ impl Lanes {
             None => {
                 let displaced = usize::from(self.lane_of(tag.as_ref()).is_some());
                 check_room(limits, self.streams.len() - displaced, place)?;
-                claims.check_names(limits.max_id_bytes, place)?;
+                claims.check_names(limits.id_bytes(), place)?;
                 (self.open(item, tag.as_ref(), claims, &base, place, next)?, tag)
             }
         };
