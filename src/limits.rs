@@ -125,6 +125,19 @@ impl Limits {
     /// the application.
     pub const CEILING_DEPTH: usize = 512;
 
+    pub(crate) const DEFAULT: Self = Self {
+        max_event_bytes: Self::DEFAULT_MAX_EVENT_BYTES,
+        max_event_values: Self::DEFAULT_MAX_EVENT_VALUES,
+        max_id_bytes: Self::DEFAULT_MAX_ID_BYTES,
+        max_depth: Self::DEFAULT_MAX_DEPTH,
+        max_document_bytes: Self::DEFAULT_MAX_DOCUMENT_BYTES,
+        max_patch_operations: Self::DEFAULT_MAX_PATCH_OPERATIONS,
+        max_messages: Self::DEFAULT_MAX_MESSAGES,
+        max_conversation_bytes: Self::DEFAULT_MAX_CONVERSATION_BYTES,
+        max_open_items: Self::DEFAULT_MAX_OPEN_ITEMS,
+        max_runs: Self::DEFAULT_MAX_RUNS,
+    };
+
     pub(crate) fn depth(&self) -> usize {
         self.max_depth.min(Self::CEILING_DEPTH)
     }
@@ -147,17 +160,6 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_event_bytes: Self::DEFAULT_MAX_EVENT_BYTES,
-            max_event_values: Self::DEFAULT_MAX_EVENT_VALUES,
-            max_id_bytes: Self::DEFAULT_MAX_ID_BYTES,
-            max_depth: Self::DEFAULT_MAX_DEPTH,
-            max_document_bytes: Self::DEFAULT_MAX_DOCUMENT_BYTES,
-            max_patch_operations: Self::DEFAULT_MAX_PATCH_OPERATIONS,
-            max_messages: Self::DEFAULT_MAX_MESSAGES,
-            max_conversation_bytes: Self::DEFAULT_MAX_CONVERSATION_BYTES,
-            max_open_items: Self::DEFAULT_MAX_OPEN_ITEMS,
-            max_runs: Self::DEFAULT_MAX_RUNS,
-        }
+        Self::DEFAULT
     }
 }

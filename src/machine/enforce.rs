@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
+use super::lazy::Lazy;
 use super::sink::Sink;
 use super::{Machine, Push, queued_machine};
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
@@ -39,7 +40,7 @@ use crate::warning::Warning;
 /// changes nothing, so a tool that wants to see every fault may go on pushing.
 #[derive(Default)]
 pub struct Enforcer {
-    limits: Limits,
+    limits: Lazy<Limits>,
     counter: Counter,
     cx: Context,
     ready: VecDeque<Item>,
@@ -55,7 +56,7 @@ impl Enforcer {
     /// The same with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Lazy::of(limits);
         self
     }
 
@@ -130,7 +131,7 @@ impl Enforcer {
             Body::Event(event) => self.read_event(event, index, next),
             Body::Warning(warning) => next.warning(warning),
             Body::Options(options) => {
-                self.limits = options.limits_over(self.limits);
+                self.limits = Lazy::of(options.limits_over(*self.limits));
                 Ok(())
             }
         }
@@ -274,7 +275,7 @@ impl<R: RawEvent> Push<R> for Enforcer {
             match body {
                 Body::Warning(warning) => return self.ready.warning(warning),
                 Body::Options(options) => {
-                    self.limits = options.limits_over(self.limits);
+                    self.limits = Lazy::of(options.limits_over(*self.limits));
                     return Ok(());
                 }
                 _ => {}

@@ -96,7 +96,7 @@ use crate::warning::Warning;
 pub struct Expander {
     counter: Counter,
     lanes: Lazy<Lanes>,
-    limits: Limits,
+    limits: Lazy<Limits>,
     ready: VecDeque<Item>,
 }
 
@@ -208,7 +208,7 @@ impl Expander {
     /// ([`Limits::max_id_bytes`]).
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Lazy::of(limits);
         self
     }
 

@@ -44,9 +44,9 @@ impl Status {
 }
 
 /// What the tables of a run may hold together, and what they do.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) limits: Limits,
+    pub(super) limits: Lazy<Limits>,
     /// How many things are open, and how many were opened so far.
     pub(crate) open: usize,
     opened: u64,
@@ -100,7 +100,7 @@ impl Tally {
 
     /// Forgets the run (R6).
     pub(crate) fn reset(&mut self) {
-        *self = Self { limits: self.limits, ..Self::default() };
+        *self = Self { limits: core::mem::take(&mut self.limits), ..Self::default() };
     }
 }
 

@@ -54,7 +54,7 @@ pub struct Assembler {
     snapshot: Snapshot,
     live: Lazy<Live>,
     ready: VecDeque<Update>,
-    limits: Limits,
+    limits: Lazy<Limits>,
     counter: Counter,
 }
 
@@ -167,7 +167,7 @@ impl Assembler {
             live: Lazy::default(),
             ready: VecDeque::new(),
             counter: Counter::default(),
-            limits: Limits::default(),
+            limits: Lazy::default(),
         }
     }
 
@@ -194,7 +194,7 @@ impl Assembler {
     /// The same with other bounds on documents, and on what else is held.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Lazy::of(limits);
         self
     }
 
@@ -351,7 +351,7 @@ impl fmt::Debug for Assembler {
 
 impl Sink for Assembler {
     fn begin(&mut self, history: Vec<Message>, state: Option<Document>, limits: Limits) {
-        self.limits = limits;
+        self.limits = Lazy::of(limits);
         self.add_history(history, state);
     }
 
