@@ -303,6 +303,24 @@ async fn s2_an_invalid_run_shows_which_rule_it_broke_and_what_came_before() {
     page.wait_for("problem", |text| text.contains("/nowhere answered 404")).await;
 }
 
+#[tokio::test]
+async fn a_run_is_stopped_with_its_request_and_another_one_follows() {
+    let Some(mut page) = Page::open().await else { return };
+    let (server, sender) = serve().await;
+    page.go(&server, "/live").await;
+    sender.send(lines(&[json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"})])).unwrap();
+    page.wait_for("outcome", |text| text == "running").await;
+    page.evaluate("document.getElementById('button').click()").await;
+    page.wait_for("outcome", |text| text == "stopped").await;
+    assert_eq!(page.text("problem").await, "stopped");
+    timeout(PATIENCE, sender.closed()).await.unwrap();
+
+    let again = "document.getElementById('agent').value = '/capture'; document.getElementById('button').click()";
+    page.evaluate(again).await;
+    page.wait_for("outcome", |text| text == "success").await;
+    assert_eq!(page.text("problem").await, "");
+}
+
 /// The page shows of a capture what the same pipeline makes of it here.
 #[tokio::test]
 async fn a_capture_is_shown_as_it_is_read_here() {
