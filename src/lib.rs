@@ -194,6 +194,6 @@ pub use warning::Warning;
 struct Readme;
 
 /// Those of the answers to "how do I …?".
-#[cfg(all(doctest, feature = "reqwest", feature = "record", feature = "schemars"))]
+#[cfg(all(doctest, feature = "axum", feature = "reqwest", feature = "record", feature = "schemars"))]
 #[doc = include_str!("../docs/how-do-i.md")]
 struct HowDoI;

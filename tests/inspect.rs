@@ -295,6 +295,22 @@ fn events_and_messages_come_as_json_lines() {
 }
 
 #[test]
+fn a_compacted_recording_is_shorter_and_comes_to_the_same() {
+    let half = [content("m", " and"), content("m", " more")];
+    let whole = inspect_with(lines(&[&example()[..], &[started(), start("m")], &half].concat()), &["--compact", "-"]);
+    assert_eq!(whole.code, 3, "{}", whole.err);
+    assert!(whole.err.contains("error[R8]"), "{}", whole.err);
+    assert_eq!(whole.json().last().unwrap(), &content("m", " and more"));
+
+    let recording = std::fs::read_to_string(data("../../examples/inspect/demo.jsonl")).unwrap();
+    let short = inspect_with(&recording, &["--compact", "-"]);
+    assert_eq!(short.code, 0, "{}", short.err);
+    assert!(short.json().len() * 2 < recording.lines().count(), "{}", short.json().len());
+    let messages = |text: &str| inspect_with(text, &["--messages", "-"]).out;
+    assert_eq!(messages(&short.out), messages(&recording));
+}
+
+#[test]
 fn history_comes_from_a_file_or_with_the_recording() {
     let folder = tempfile::tempdir().unwrap();
     let user = json!({"id": "u", "role": "user", "content": "hi"});

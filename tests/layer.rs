@@ -11,9 +11,10 @@ use ag_ui_stream::agent::{AgentError, RawEventStream, Replay, agent_fn, raw_even
 use ag_ui_stream::event::Interrupt;
 use ag_ui_stream::input::{ResumeEntry, ResumeStatus};
 use ag_ui_stream::layer::{Coalesce, EventKind, Filter, IdKind, Observe, Retry, RewriteIds, Seen, merge};
+use ag_ui_stream::message::UserMessage;
 use ag_ui_stream::producer::{self, Failure, Finish};
-use ag_ui_stream::{Agent, AgentExt, Error, Event, EventType, Item, RunAgentInput, Snapshot};
-use futures::{StreamExt, TryStreamExt, stream};
+use ag_ui_stream::{Agent, AgentExt, Error, Event, EventType, Item, Limits, Options, RawItem, RunAgentInput, Snapshot};
+use futures::{StreamExt, TryStreamExt, future, stream};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -335,9 +336,46 @@ async fn what_did_not_begin_is_run_again_and_what_did_is_not() {
 }
 
 #[tokio::test]
-async fn a_closure_is_a_layer_and_limits_go_through() {
+async fn a_closure_is_a_layer() {
     let agent = Replay::new([run_error()]).layer(|agent: Replay| agent.failing("late"));
     assert!(conversation(agent.layer(Filter::tools(|_| true))).await.1.is_some());
+}
+
+#[tokio::test]
+async fn the_limits_of_an_agent_hold_through_layers() {
+    let long = "x".repeat(2 * Limits::default().max_event_bytes);
+    let long = json!({"type": "STATE_SNAPSHOT", "snapshot": long}).to_string();
+    let events = [run_started().to_string(), long, run_finished().to_string()];
+    let raised = Limits {
+        max_event_bytes: 64 << 20,
+        max_document_bytes: 64 << 20,
+        max_conversation_bytes: 64 << 20,
+        ..Limits::default()
+    };
+    let few = Limits { max_document_bytes: 100, ..raised };
+    for (limits, is_whole) in [(None, false), (Some(raised), true), (Some(few), false)] {
+        let events = events.clone();
+        let agent = agent_fn(move |_| {
+            let said = limits.map(|limits| RawItem::Options(Box::new(Options::new().limits(limits))));
+            let events = (0..).zip(events.clone()).map(|(index, event)| RawItem::Event { raw: event.into(), index });
+            future::ready(Ok(stream::iter(said.into_iter().chain(events).collect::<Vec<_>>())))
+        });
+        let agent: Arc<dyn Agent> = Arc::new(agent);
+        let bare = conversation(Arc::clone(&agent)).await.1.map(|error| error.to_string());
+        assert_eq!(bare.is_none(), is_whole, "{bare:?}");
+        let layered = agent.layer(Coalesce::new()).layer(Filter::tools(|_| true)).layer(Observe::new(|_, _| {}));
+        // With and without a conversation before it, of which the stream speaks first.
+        assert_eq!(conversation(&layered as &dyn Agent).await.1.map(|error| error.to_string()), bare);
+        let later = RunAgentInput::new("t", "r", [UserMessage::new("u", "Hi").into()]);
+        let updates = layered.updates(later.clone()).await.unwrap().try_collect::<Vec<_>>().await;
+        assert_eq!(updates.as_ref().err().map(ToString::to_string), bare);
+        if let Ok(updates) = updates {
+            assert_eq!(updates.last().unwrap().snapshot().messages().len(), 1);
+            // What the outermost call says comes first.
+            let strict = layered.updates_with(later, Options::new().limits(few)).await.unwrap();
+            assert!(strict.try_collect::<Vec<_>>().await.is_err());
+        }
+    }
 }
 
 #[tokio::test]

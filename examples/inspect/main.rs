@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ag_ui_stream::machine::{IdChecks, Repairs};
+use ag_ui_stream::machine::{Compactor, IdChecks, Repairs};
 use ag_ui_stream::snapshot::Snapshot;
 use clap::{Args, Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -82,6 +82,10 @@ struct Cli {
     /// Print the delivered events as JSON Lines.
     #[arg(long, conflicts_with_all = ["messages", "lint"])]
     events: bool,
+
+    /// Print the delivered events as JSON Lines, made short: fewer and shorter ones that come to the same.
+    #[arg(long, conflicts_with_all = ["json", "events", "messages", "lint"])]
+    compact: bool,
 
     /// Print the final messages as JSON Lines.
     #[arg(long, conflicts_with = "lint")]
@@ -271,6 +275,7 @@ fn inspect(cli: &Cli) -> io::Result<Outcome> {
                 let read = Read { source, input: &mut input, history, settings: &settings };
                 let outcome = match () {
                     () if cli.lint => lint(cli, read, &mut out)?,
+                    () if cli.compact => compact(cli, read, &mut out)?,
                     () if cli.json || cli.events || cli.messages => write_json(cli, read, &mut out)?,
                     () => show(cli, read, &mut out)?,
                 };
@@ -382,6 +387,21 @@ fn write_json(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Out
         say(&fault.diagnostic(&lines).show(source, colors_of_stderr(cli), width()));
     }
     Ok(outcome)
+}
+
+/// A recording made short.
+fn compact(cli: &Cli, read: Read<'_>, out: &mut impl Write) -> io::Result<Outcome> {
+    let Read { source, input, history, settings } = read;
+    let mut lines = Lines::default();
+    let mut compactor = Compactor::with_pipeline(settings.pipeline(history));
+    let fault = run::run(input, &mut compactor, &mut lines, |event, input| {
+        report::write_line(out, &event)?;
+        if input.is_drained() { out.flush() } else { Ok(()) }
+    })?;
+    let Some(fault) = fault else { return Ok(Outcome::Completed) };
+    out.flush()?;
+    say(&fault.diagnostic(&lines).show(source, colors_of_stderr(cli), width()));
+    Ok(fault.outcome())
 }
 
 /// A recording as people read it.

@@ -4,7 +4,6 @@ use std::io;
 
 use ag_ui_stream::error::{Truncated, TruncatedBy};
 use ag_ui_stream::machine::{EventPipeline, IdChecks, Machine, Pipeline, Push, Repairs};
-use ag_ui_stream::snapshot::Update;
 use ag_ui_stream::{Error, Event, Item, Limits, Message, Options, Raw, RawItem};
 use serde::Deserialize;
 use serde_json::Value;
@@ -186,14 +185,17 @@ impl Settings {
     }
 }
 
-/// Reads a recording to its end or to its first fault. `see` is shown every update, with the
-/// progress of the input.
-pub(crate) fn run(
+/// Reads a recording to its end or to its first fault. `see` is shown every output of the pipeline, or of
+/// what has one within, with the progress of the input.
+pub(crate) fn run<M>(
     input: &mut Input,
-    pipeline: &mut Pipeline,
+    pipeline: &mut M,
     lines: &mut Lines,
-    mut see: impl FnMut(Update, &Input) -> io::Result<()>,
-) -> io::Result<Option<Fault>> {
+    mut see: impl FnMut(M::Output, &Input) -> io::Result<()>,
+) -> io::Result<Option<Fault>>
+where
+    M: Push<RawItem> + for<'a> Push<&'a str> + for<'a> Push<&'a [u8]>,
+{
     let mut skipped = false;
     loop {
         let fault = match input.next() {

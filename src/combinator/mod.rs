@@ -155,6 +155,8 @@ pub use ext::EventStreamExt;
 pub use input::{ItemInput, RawInput};
 #[cfg(feature = "sse")]
 pub use keep_alive::KeepAlive;
+#[cfg(feature = "axum")]
+pub(crate) use or_run_error::BROKEN_OFF;
 pub use or_run_error::OrRunError;
 #[cfg(feature = "__format")]
 pub use pieces::{Pieces, pieces};

@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::item::Item;
 
 /// What a viewer is told of a source that failed.
-const MESSAGE: &str = "the agent broke the run off";
+pub(crate) const BROKEN_OFF: &str = "the agent broke the run off";
 
 pin_project! {
     /// Items, and a `RUN_ERROR` in place of an error: the stream of
@@ -66,7 +66,7 @@ where
                     None => crate::log::run_failed(None, &"its source panicked"),
                 }
                 let message = match error {
-                    Some(Error::Source(_)) | None => MESSAGE.to_owned(),
+                    Some(Error::Source(_)) | None => BROKEN_OFF.to_owned(),
                     Some(fault) => fault.to_string(),
                 };
                 (!*this.is_run_over).then(|| Event::run_error(message).into())

@@ -173,7 +173,7 @@ impl Branch {
             answers.retain(|answer| self.own(answer.interrupt_id.as_str()).is_some());
         }
         rewrite_input(&mut input, &|_, id| self.own(id).unwrap_or(id).to_owned());
-        let mut items = pin!(items_of(&self.agent, input).await?);
+        let mut items = pin!(items_of(&self.agent, input).await?.0);
         let mut owners = HashMap::new();
         while let Some(item) = items.next().await {
             // Warnings have been logged.

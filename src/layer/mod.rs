@@ -17,9 +17,9 @@
 //! - They work on items, events and warnings, after enforcement and verification; so does what they give.
 //!   A legal run stays legal.
 //! - Errors go through as they are: one that broke a rule keeps it, one of the transport is one.
-//! - The input goes to the agent as it is. The limits of a client hold for what it reads; those of the
-//!   layers after it, and of what is read from them, are the defaults, or what the
-//!   [options](crate::Options) of the outermost call say.
+//! - The input goes to the agent as it is. The limits that the agent says it is read with, as a client does,
+//!   hold for the layers around it too, unless the [options](crate::Options) of the outermost call say
+//!   otherwise. Those of merged agents hold for each of them; their one run has the defaults.
 //!
 //! # Examples
 //! ```
@@ -50,13 +50,19 @@
 //! # }
 //! ```
 
-use async_trait::async_trait;
+use std::sync::{Arc, OnceLock};
 
-use crate::agent::{Agent, AgentExt, Layer, RawEventStream, raw_event_stream};
+use async_trait::async_trait;
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use crate::agent::{Agent, Layer, RawEventStream, raw_event_stream};
 use crate::combinator::{EventStreamExt, Items};
-use crate::error::{AgentError, Error};
+use crate::error::AgentError;
 use crate::item::Item;
+use crate::limits::Limits;
 use crate::machine::Push;
+use crate::options::Options;
+use crate::raw::RawItem;
 use crate::run_input::RunAgentInput;
 
 mod coalesce;
@@ -110,17 +116,37 @@ trait OnItems: Send + Sync {
 #[async_trait]
 impl<A: Agent, L: OnItems> Agent for Layered<A, L> {
     async fn run(&self, input: RunAgentInput) -> Result<RawEventStream, AgentError> {
-        let items = items_of(&self.agent, self.layer.on_input(input.clone())).await?;
-        Ok(self.layer.on_items(&input, items))
+        let (items, limits) = items_of(&self.agent, self.layer.on_input(input.clone())).await?;
+        Ok(with_limits(self.layer.on_items(&input, items), limits))
     }
 }
 
-/// The items of a run, verified.
-async fn items_of(agent: &impl Agent, input: RunAgentInput) -> Result<Items<RawEventStream>, AgentError> {
-    agent.items(input).await.map_err(|error| match error {
-        Error::Source(error) => error,
-        error => AgentError::new(error),
-    })
+/// The limits that an agent has, there once its stream has said so.
+type SaidLimits = Arc<OnceLock<Limits>>;
+
+/// The items of a run, verified. A stage takes up what the stream says of itself, so it is noted before that.
+async fn items_of(agent: &impl Agent, input: RunAgentInput) -> Result<(Items<RawEventStream>, SaidLimits), AgentError> {
+    let options = Options::new().input(&input);
+    let limits = SaidLimits::default();
+    let noted = Arc::clone(&limits);
+    let events = agent.run(input).await?.inspect_ok(move |item| {
+        if let RawItem::Options(options) = item {
+            // The first to say so counts, as in a pipeline.
+            let _ = options.limits.map(|limits| noted.set(limits));
+        }
+    });
+    Ok((events.boxed().items_with(options), limits))
+}
+
+/// What comes of a layer, which says of itself what the stream within says of its limits, before its first event.
+fn with_limits(events: RawEventStream, limits: SaidLimits) -> RawEventStream {
+    let mut has_said = false;
+    let said = move |item| {
+        let limits = limits.get().filter(|_| !core::mem::replace(&mut has_said, true));
+        let options = limits.map(|limits| Ok(RawItem::Options(Box::new(Options::new().limits(*limits)))));
+        stream::iter(options.into_iter().chain([item]))
+    };
+    events.flat_map(said).boxed()
 }
 
 /// For each layer that works on items: how it is put around an agent.

@@ -37,7 +37,7 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
 use crate::codec::Format;
-use crate::combinator::{EncodeStreamExt, EventStreamExt, RawInput};
+use crate::combinator::{BROKEN_OFF, EncodeStreamExt, EventStreamExt, RawInput};
 use crate::error::{Error, Limit};
 use crate::event::Event;
 use crate::item::Item;
@@ -211,9 +211,6 @@ pub struct RunResponse {
     format: Format,
     keep_alive: Option<Duration>,
 }
-
-/// What a client is told of an agent that failed.
-const BROKEN_OFF: &str = "the agent broke the run off";
 
 /// Tells a proxy to pass each event on.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
