@@ -6,8 +6,8 @@
 //! cargo run --example chat --features full -- ws://127.0.0.1:8000/agent
 //! ```
 //!
-//! Some words make it do more: `tool` calls a tool, `think` reasons aloud, `ask` stops with a
-//! question, `fail` fails.
+//! Some words make it do more: `tool` calls a tool, `think` reasons aloud, `team` has two subagents and a
+//! state, `ask` stops with a question, `fail` fails. The page of `examples/web` is served too, once it is built.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -23,10 +23,13 @@ use axum::Router;
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use axum::routing::post;
-use futures::StreamExt;
+use futures::{StreamExt, try_join};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
+
+#[path = "serve/page.rs"]
+mod page;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
@@ -34,7 +37,8 @@ async fn main() -> std::io::Result<()> {
     let listener = TcpListener::bind(&address).await?;
     let address = listener.local_addr()?;
     println!("an agent at http://{address}/agent and ws://{address}/agent");
-    axum::serve(listener, Router::new().route("/agent", post(over_http).get(over_websocket))).await
+    let agent = Router::new().route("/agent", post(over_http).get(over_websocket));
+    axum::serve(listener, agent.merge(page::routes())).await
 }
 
 /// The input of a run in, its events out.
@@ -96,6 +100,15 @@ async fn answer(run: RunContext) -> Result<Finish, AgentError> {
         let call = run.tool_call("meaning", &json!({"of": "everything"})).await?;
         sleep(PACE).await;
         run.tool_result(&call, "42").await?;
+    }
+    if asked.contains("team") {
+        run.state(&json!({"done": []})).await?;
+        let (reader, critic) = (run.subagent("reader").await?, run.subagent("critic").await?);
+        try_join!(say(&reader, "I read it from the first page to the last."), say(&critic, "I doubt every word."))?;
+        reader.end().await?;
+        run.state(&json!({"done": ["reader"]})).await?;
+        critic.end().await?;
+        run.state(&json!({"done": ["reader", "critic"]})).await?;
     }
     if asked.contains("ask") {
         let mut question = Interrupt::new(run.fresh_id(), "confirmation");

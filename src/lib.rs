@@ -98,8 +98,9 @@
 //! # }
 //! ```
 //!
-//! What waits for a while needs the timers of a tokio runtime, which are not there
-//! either: `keep_alive`, and the feature `record`.
+//! The example `web` is a whole page. What waits for a while needs the timers of a tokio runtime, which are
+//! not there: `keep_alive`, and the feature `record`. Nor is there a clock: where a time is asked for, as by
+//! [`Resume::resolve`](input::Resume::resolve), make it from `Date.now()`.
 //!
 //! # Versions
 //! The minimum Rust version is 1.85; raising it is a minor change. So is support for a later version

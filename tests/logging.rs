@@ -8,7 +8,7 @@ use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 
 use ag_ui_stream::machine::{Enforcer, EventPipeline, Expander, Machine, Pipeline, Push, Verifier};
-use ag_ui_stream::{EventStreamExt, Item};
+use ag_ui_stream::{EventStreamExt, Item, Message};
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
 use tracing::field::{Field, Visit};
@@ -108,6 +108,16 @@ fn a_single_stage_logs_no_warning_and_its_driver_may() {
         enforcer.pop().unwrap().warning().unwrap().log();
     });
     assert_eq!(count(&lines, "WARN"), 1, "{lines:?}");
+}
+
+#[test]
+fn what_serde_reads_logs_its_warnings() {
+    let lines = logged(|_| {
+        let message = r#"{"id":"m","role":"user","content":"x","mood":"good"}"#;
+        serde_json::from_str::<Message>(message).unwrap();
+    });
+    assert_eq!(count(&lines, "WARN"), 1, "{lines:?}");
+    assert!(lines[0].contains(r#"rule="E2""#) && lines[0].contains("/mood"), "{lines:?}");
 }
 
 #[test]

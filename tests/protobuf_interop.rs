@@ -44,7 +44,7 @@ fn decode_one(frame: &[u8]) -> Value {
 fn json_of(raw: &Raw) -> Value {
     match raw {
         Raw::Value(value) => value.clone(),
-        Raw::Bytes(json) => serde_json::from_slice(json).unwrap(),
+        Raw::Text(json) => serde_json::from_str(json).unwrap(),
         other => panic!("{other:?}"),
     }
 }

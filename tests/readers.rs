@@ -12,6 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use ag_ui_stream::error::{Limit, LimitStage};
 use ag_ui_stream::event::{
     CustomEvent, Interrupt, InterruptOutcome, Metadata, RunFinishedEvent, RunStartedEvent, StateDeltaEvent,
     TextMessageContentEvent, TokenUsage,
@@ -425,4 +426,18 @@ fn p4_a_typed_event_is_judged_as_its_json_is() {
     }
     // Each for one of: its timestamp, its nesting, a null, a count.
     assert_eq!(refused, 23);
+}
+
+#[test]
+fn e9_a_text_of_too_many_values_is_refused_before_it_is_read() {
+    let max = Limits::DEFAULT_MAX_EVENT_VALUES;
+    let message = |values: usize| {
+        let list = format!("{}0", "0,".repeat(values - 1));
+        format!(r#"{{"id":"m","role":"user","content":"x","metadata":{{"list":[{list}]}}}}"#)
+    };
+    // The message, its four members and the list.
+    assert!(Message::from_json(message(max - 6)).is_ok());
+    let error = Message::from_json(message(max - 5)).unwrap_err();
+    let Error::LimitExceeded(exceeded) = &error else { panic!("{error}") };
+    assert_eq!((exceeded.limit, exceeded.max, exceeded.stage), (Limit::EventValues, max, LimitStage::Reader));
 }

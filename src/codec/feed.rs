@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use bytes::{Buf, Bytes};
+#[cfg(feature = "__format")]
+use bytes::Buf;
+use bytes::Bytes;
 
 use super::Piece;
 use crate::error::{Error, Limit, LimitExceeded, LimitStage};
@@ -29,6 +31,7 @@ pub(crate) trait Framing {
 }
 
 /// Reads of a piece what a slice shows of it, and moves it after that.
+#[cfg(feature = "__format")]
 pub(super) fn read_in_place<T>(rest: &mut Bytes, read: impl FnOnce(&mut &[u8], &Bytes) -> T) -> T {
     let mut left: &[u8] = rest;
     let value = read(&mut left, rest);

@@ -5,6 +5,7 @@ use core::fmt;
 use serde::ser::SerializeMap;
 use serde_json::Value;
 
+use crate::json::Name;
 use crate::schema::check::Flaws;
 use crate::schema::decode::{Context, Decode, Faults, NonNull, Object};
 use crate::schema::text::Reader;
@@ -75,13 +76,13 @@ impl BaseEvent {
 
     pub(crate) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         if let Some(timestamp) = &self.timestamp {
-            map.serialize_entry("timestamp", timestamp)?;
+            map.serialize_entry(&Name("timestamp"), timestamp)?;
         }
         if let Some(raw_event) = &self.raw_event {
-            map.serialize_entry("rawEvent", raw_event)?;
+            map.serialize_entry(&Name("rawEvent"), raw_event)?;
         }
         if let Some(metadata) = &self.metadata {
-            map.serialize_entry("metadata", metadata)?;
+            map.serialize_entry(&Name("metadata"), metadata)?;
         }
         Ok(())
     }

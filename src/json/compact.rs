@@ -228,8 +228,14 @@ impl<'a> ser::Serializer for Json<'a> {
         self.serialize_unit()
     }
 
+    /// A name of the code, which has nothing to escape.
+    #[inline(always)]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<()> {
-        self.serialize_str(variant)
+        let Self { out } = self;
+        out.push(b'"');
+        out.extend_from_slice(variant.as_bytes());
+        out.push(b'"');
+        Ok(())
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<()> {
@@ -331,6 +337,13 @@ within! { fields
 impl ser::SerializeMap for Within<'_> {
     type Ok = ();
     type Error = Error;
+
+    /// Within the struct that it is a field of, where the key is known: written in a move or two.
+    #[inline(always)]
+    fn serialize_entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(&mut self, key: &K, value: &V) -> Result<()> {
+        self.key(key)?;
+        self.value(value)
+    }
 
     #[inline]
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {

@@ -3,12 +3,13 @@
 use core::fmt;
 use std::collections::VecDeque;
 
+use super::lazy::Lazy;
 use super::upgrade::{Members, get_mut, has_escaped_letters, remove, string};
 use super::{Push, queued_machine};
 use crate::error::Error;
 use crate::item::Counter;
 use crate::json::node::Node;
-use crate::limits::{HeldLimits, Limits};
+use crate::limits::Limits;
 use crate::raw::{Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::version::ProtocolVersion;
@@ -46,7 +47,7 @@ use crate::warning::Warning;
 /// ```
 pub struct Downgrader {
     peer: ProtocolVersion,
-    limits: HeldLimits,
+    limits: Lazy<Limits>,
     counter: Counter,
     ready: VecDeque<RawItem>,
 }
@@ -63,14 +64,14 @@ impl Downgrader {
     /// For a producer of this version, with the default [`Limits`].
     #[must_use]
     pub fn new(peer: ProtocolVersion) -> Self {
-        Self { peer, limits: HeldLimits::default(), counter: Counter::default(), ready: VecDeque::new() }
+        Self { peer, limits: Lazy::default(), counter: Counter::default(), ready: VecDeque::new() }
     }
 
     /// The same with other bounds: an event beyond them passes through unchanged, for enforcement to
     /// reject.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits.into();
+        self.limits = Lazy::of(limits);
         self
     }
 

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
+use super::lazy::Lazy;
 use super::sink::Sink;
 use super::{Machine, Push, queued_machine};
 use crate::error::{Error, Limit, LimitExceeded, Malformed};
@@ -16,7 +17,7 @@ use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::node::Node;
 use crate::json::scan::has_at_most;
 use crate::json::string::Lone;
-use crate::limits::{HeldLimits, Limits};
+use crate::limits::Limits;
 use crate::raw::{Body, RawEvent};
 use crate::rule::Rule;
 use crate::schema::check::Flaws;
@@ -39,7 +40,7 @@ use crate::warning::Warning;
 /// changes nothing, so a tool that wants to see every fault may go on pushing.
 #[derive(Default)]
 pub struct Enforcer {
-    limits: HeldLimits,
+    limits: Lazy<Limits>,
     counter: Counter,
     cx: Context,
     ready: VecDeque<Item>,
@@ -55,7 +56,7 @@ impl Enforcer {
     /// The same with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits.into();
+        self.limits = Lazy::of(limits);
         self
     }
 
@@ -75,7 +76,7 @@ impl Enforcer {
         if is_large && self.check_text(text, index).is_err() {
             return Ok(false);
         }
-        let max_id = self.limits.max_id_bytes;
+        let max_id = self.limits.id_bytes();
         let mut fields = fast::Fields::default();
         let interner = &mut self.cx.interner;
         if fields.read(text) {
@@ -130,7 +131,7 @@ impl Enforcer {
             Body::Event(event) => self.read_event(event, index, next),
             Body::Warning(warning) => next.warning(warning),
             Body::Options(options) => {
-                self.limits = options.limits_over(*self.limits).into();
+                self.limits = Lazy::of(options.limits_over(*self.limits));
                 Ok(())
             }
         }
@@ -175,7 +176,7 @@ impl Enforcer {
 
     /// Whether all ids of an event that was read may be kept.
     fn check_ids(&self, longest: usize, index: u64) -> Result<(), Error> {
-        let max = self.limits.max_id_bytes;
+        let max = self.limits.id_bytes();
         if longest > max { Err(self.exceeds(Limit::IdBytes, max, index)) } else { Ok(()) }
     }
 
@@ -261,7 +262,7 @@ impl Enforcer {
 impl fmt::Debug for Enforcer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Enforcer")
-            .field("limits", &*self.limits)
+            .field("limits", &self.limits)
             .field("events", &self.counter.next())
             .field("ready", &self.ready.len())
             .finish_non_exhaustive()
@@ -274,7 +275,7 @@ impl<R: RawEvent> Push<R> for Enforcer {
             match body {
                 Body::Warning(warning) => return self.ready.warning(warning),
                 Body::Options(options) => {
-                    self.limits = options.limits_over(*self.limits).into();
+                    self.limits = Lazy::of(options.limits_over(*self.limits));
                     return Ok(());
                 }
                 _ => {}

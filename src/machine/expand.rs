@@ -34,7 +34,7 @@ use crate::event_type::Ends;
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, ToolCallId, id_map};
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::scan::join;
-use crate::limits::{HeldLimits, Limits};
+use crate::limits::Limits;
 use crate::rule::Rule;
 use crate::warning::Warning;
 
@@ -62,7 +62,7 @@ use crate::warning::Warning;
 /// the warning (C11).
 ///
 /// # Ending
-/// [`finish`](Expander::finish) never fails and synthesizes no event (C11): an item that chunks
+/// [`finish`](super::Machine::finish) never fails and synthesizes no event (C11): an item that chunks
 /// left open is open in a truncated run.
 ///
 /// # Errors
@@ -96,7 +96,7 @@ use crate::warning::Warning;
 pub struct Expander {
     counter: Counter,
     lanes: Lazy<Lanes>,
-    limits: HeldLimits,
+    limits: Lazy<Limits>,
     ready: VecDeque<Item>,
 }
 
@@ -208,7 +208,7 @@ impl Expander {
     /// ([`Limits::max_id_bytes`]).
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits.into();
+        self.limits = Lazy::of(limits);
         self
     }
 
@@ -314,7 +314,7 @@ impl Lanes {
             None => {
                 let displaced = usize::from(self.lane_of(tag.as_ref()).is_some());
                 check_room(limits, self.streams.len() - displaced, place)?;
-                claims.check_names(limits.max_id_bytes, place)?;
+                claims.check_names(limits.id_bytes(), place)?;
                 (self.open(item, tag.as_ref(), claims, &base, place, next)?, tag)
             }
         };

@@ -12,6 +12,7 @@
 //! Anything else breaks S2 (S8 for a step, O5 for a subagent). The first event that names an item
 //! records its owner, which stays, whatever the status, until the next run ([`Rule::O3`]).
 
+use super::lazy::Lazy;
 use super::table::{Claim, Entry, Full, Key, Owner, Reasoning, Status, Statuses, StepKey, Table, Tally};
 use crate::error::{Error, History, Subject, SubjectKind};
 use crate::event::{
@@ -45,7 +46,7 @@ pub(crate) struct Items {
 impl Items {
     /// Keeps to these bounds.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
-        self.tally.limits = limits.into();
+        self.tally.limits = Lazy::of(limits);
     }
 
     /// Forgets the run ([`Rule::R6`]).

@@ -2,6 +2,8 @@
 
 use core::ops::{Deref, DerefMut};
 
+use crate::limits::Limits;
+
 /// A table, or several, which can be empty without taking memory.
 pub(super) trait Empty: Default + 'static {
     /// It, empty, to be read where there is none.
@@ -19,6 +21,18 @@ impl<T> Lazy<T> {
     pub(super) fn made(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()
     }
+}
+
+impl<T: Empty + PartialEq> Lazy<T> {
+    /// This value, which takes nothing where it is the empty one.
+    pub(super) fn of(value: T) -> Self {
+        Self((value != *T::EMPTY).then(|| Box::new(value)))
+    }
+}
+
+/// The defaults take nothing.
+impl Empty for Limits {
+    const EMPTY: &'static Self = &Self::DEFAULT;
 }
 
 impl<T> Default for Lazy<T> {

@@ -7,7 +7,7 @@ use super::lazy::{Empty, Lazy};
 use crate::error::{Error, History, Limit, LimitExceeded, Subject, SubjectKind};
 use crate::id::{BuildIdHasher, Id, IdMap, SubagentRunId, id_map};
 use crate::item::Place;
-use crate::limits::HeldLimits;
+use crate::limits::Limits;
 
 /// The owner of an item: an invocation of a subagent, or the parent agent for `None` (O1).
 pub(crate) type Owner = Option<SubagentRunId>;
@@ -46,7 +46,7 @@ impl Status {
 /// What the tables of a run may hold together, and what they do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) limits: HeldLimits,
+    pub(super) limits: Lazy<Limits>,
     /// How many things are open, and how many were opened so far.
     pub(crate) open: usize,
     opened: u64,
@@ -100,7 +100,7 @@ impl Tally {
 
     /// Forgets the run (R6).
     pub(crate) fn reset(&mut self) {
-        *self = Self { limits: self.limits.clone(), ..Self::default() };
+        *self = Self { limits: core::mem::take(&mut self.limits), ..Self::default() };
     }
 }
 

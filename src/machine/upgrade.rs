@@ -4,6 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
+use super::lazy::Lazy;
 use super::{Push, queued_machine};
 use crate::error::Error;
 use crate::excerpt::excerpt;
@@ -12,7 +13,7 @@ use crate::item::Counter;
 use crate::json::node::Node;
 use crate::json::scan::has_at_most;
 use crate::json::string::Str;
-use crate::limits::{HeldLimits, Limits};
+use crate::limits::Limits;
 use crate::raw::{Body, Owned, Raw, RawEvent, RawItem};
 use crate::rule::Rule;
 use crate::warning::{Notes, Warning};
@@ -59,7 +60,7 @@ use crate::warning::{Notes, Warning};
 /// ```
 pub struct Upgrader {
     ids: Box<dyn IdGenerator>,
-    limits: HeldLimits,
+    limits: Lazy<Limits>,
     counter: Counter,
     /// The ids of the THINKING span and of the THINKING message that are open.
     span: Option<String>,
@@ -73,7 +74,7 @@ impl Upgrader {
     pub fn new() -> Self {
         Self {
             ids: Box::new(RandomIds::new()),
-            limits: HeldLimits::default(),
+            limits: Lazy::default(),
             counter: Counter::default(),
             span: None,
             message: None,
@@ -92,7 +93,7 @@ impl Upgrader {
     /// same bounds, rejects it.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits.into();
+        self.limits = Lazy::of(limits);
         self
     }
 
@@ -231,7 +232,7 @@ impl<R: RawEvent> Push<R> for Upgrader {
             }
             Owned::Warning(warning) => self.ready.push_back(RawItem::Warning(warning)),
             Owned::Options(options) => {
-                self.limits = options.limits_over(*self.limits).into();
+                self.limits = Lazy::of(options.limits_over(*self.limits));
                 self.ready.push_back(RawItem::Options(options));
             }
         }

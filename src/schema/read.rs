@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Limit, LimitExceeded, LimitStage, Malformed};
 use crate::json::node::Node;
+use crate::json::scan::has_at_most;
 use crate::limits::Limits;
 use crate::rule::Rule;
 use crate::schema::decode::{Context, Decode, Reject};
@@ -19,6 +20,11 @@ type Read<T> = Result<(Option<T>, Vec<Warning>), Error>;
 pub(crate) fn from_json<T: Decode>(json: &[u8], name: &str, what: &'static str) -> Read<T> {
     let json = core::str::from_utf8(json)
         .map_err(|error| Malformed::new(Rule::E9, 0, what, format!("invalid UTF-8 at byte {}", error.valid_up_to())))?;
+    let Limits { max_event_values, .. } = Limits::default();
+    // Each value takes two bytes or more.
+    if json.len() / 2 >= max_event_values && !has_at_most(max_event_values, json) {
+        return Err(LimitExceeded::new(0, Limit::EventValues, max_event_values).of(LimitStage::Reader).into());
+    }
     let depth = Limits::default().depth();
     let node = Node::parse(json, depth).map_err(|error| {
         if error.too_deep {

@@ -103,12 +103,12 @@ macro_rules! object {
                 use serde::ser::SerializeMap as _;
                 #[allow(unused_mut)]
                 let mut map = serializer.serialize_map(None)?;
-                $(map.serialize_entry($tag_key, $tag_value)?;)?
-                $(map.serialize_entry($const_key, $const_value)?;)?
-                $($(map.serialize_entry($rkey, &self.$rfield)?;)*)?
-                $($(if let Some(value) = &self.$ofield { map.serialize_entry($okey, value)?; })*)?
-                $($(if let Some(value) = &self.$ifield { map.serialize_entry($ikey, value)?; })*)?
-                $($(if let Some(value) = &self.$nfield { map.serialize_entry($nkey, value)?; })*)?
+                $(map.serialize_entry(&crate::json::Name($tag_key), &crate::json::Name($tag_value))?;)?
+                $(map.serialize_entry(&crate::json::Name($const_key), &crate::json::Name($const_value))?;)?
+                $($(map.serialize_entry(&crate::json::Name($rkey), &self.$rfield)?;)*)?
+                $($(if let Some(value) = &self.$ofield { map.serialize_entry(&crate::json::Name($okey), value)?; })*)?
+                $($(if let Some(value) = &self.$ifield { map.serialize_entry(&crate::json::Name($ikey), value)?; })*)?
+                $($(if let Some(value) = &self.$nfield { map.serialize_entry(&crate::json::Name($nkey), value)?; })*)?
                 $($(object!(@write $base self map);)+)?
                 map.end()
             }
@@ -189,7 +189,7 @@ macro_rules! object {
     (@type subagent_run_id) => { Option<crate::id::SubagentRunId> };
     (@write base $self:ident $map:ident) => { $self.base.write(&mut $map)? };
     (@write subagent_run_id $self:ident $map:ident) => {
-        if let Some(id) = &$self.subagent_run_id { $map.serialize_entry("subagentRunId", id)?; }
+        if let Some(id) = &$self.subagent_run_id { $map.serialize_entry(&crate::json::Name("subagentRunId"), id)?; }
     };
     (@owner required subagent_run_id $self:ident) => { Some(&$self.subagent_run_id) };
     (@owner subagent_run_id subagent_run_id $self:ident) => { $self.subagent_run_id.as_ref() };

@@ -37,7 +37,7 @@ enum Fault {
 /// In: bytes, cut anywhere. Out, in order, for each frame: a [`Warning`](crate::Warning) for every
 /// content part that is not known here (rule E3) and every open value that holds numbers which JSON
 /// cannot say (rule E10), then the event, as the JSON that it stands for, so that enforcement comes to the
-/// same verdict as on JSON (rule P4): as text ([`Raw::Bytes`]) where it is no more than strings, else as a
+/// same verdict as on JSON (rule P4): as text ([`Raw::Text`]) where it is no more than strings, else as a
 /// [`Raw::Value`]. A frame that holds an event from a later version is dropped with a warning: it has no
 /// name to pass on.
 ///
@@ -74,8 +74,8 @@ enum Fault {
 /// decoder.push(&frame[..7])?;
 /// assert_eq!(decoder.pop(), None);
 /// decoder.push(&frame[7..])?;
-/// let json = br#"{"type":"STEP_STARTED","stepName":"think"}"#;
-/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Bytes(json[..].into()), index: 0 }));
+/// let json = r#"{"type":"STEP_STARTED","stepName":"think"}"#;
+/// assert_eq!(decoder.pop(), Some(RawItem::Event { raw: Raw::Text(json.to_owned()), index: 0 }));
 /// decoder.finish()?;
 /// # Ok::<(), ag_ui_stream::Error>(())
 /// ```
@@ -218,7 +218,7 @@ fn frame_len(prefix: [u8; PREFIX]) -> usize {
 /// Reads one event, without its length.
 fn read_event(count: &mut Count, limits: &Limits, frame: &[u8], out: &mut VecDeque<RawItem>) -> Result<(), Error> {
     if let Some(json) = schema::plain(frame, limits.max_event_bytes) {
-        out.push_back(count.event(Raw::Bytes(json.into())));
+        out.push_back(count.event(Raw::Text(json)));
         return Ok(());
     }
     match read_envelope(frame, limits.max_event_bytes) {
@@ -357,7 +357,7 @@ mod tests {
         match decode(envelope) {
             (items, None) => match &items[..] {
                 [RawItem::Event { raw: Raw::Value(value), index: 0 }] => value.clone(),
-                [RawItem::Event { raw: Raw::Bytes(json), index: 0 }] => serde_json::from_slice(json).unwrap(),
+                [RawItem::Event { raw: Raw::Text(json), index: 0 }] => serde_json::from_str(json).unwrap(),
                 other => panic!("{other:?}"),
             },
             (_, Some(error)) => panic!("{error}"),

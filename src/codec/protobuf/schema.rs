@@ -100,7 +100,7 @@ const MAX_FIELDS: usize = 8;
 
 /// The event of a frame as JSON text, at once, where its one message holds nothing but strings and the
 /// simplest base, each once: as nearly every event does. `None` where there is more, or any doubt.
-pub(super) fn plain(frame: &[u8], max: usize) -> Option<Vec<u8>> {
+pub(super) fn plain(frame: &[u8], max: usize) -> Option<String> {
     let mut envelope = Fields::of(frame);
     let Ok(Some((number, Field::Bytes(message)))) = envelope.next() else { return None };
     let (event_type, spec) = event_of(number)?;
@@ -154,7 +154,7 @@ pub(super) fn plain(frame: &[u8], max: usize) -> Option<Vec<u8>> {
     }
     json.push(b'}');
     // What is longer than an event may be, for the thorough reading is not too long: it counts otherwise.
-    (json.len() <= max).then_some(json)
+    String::from_utf8(json).ok().filter(|json| json.len() <= max)
 }
 
 fn put_member(key: &str, value: &(impl serde::Serialize + ?Sized), json: &mut Vec<u8>) -> Option<()> {

@@ -51,6 +51,7 @@ impl<'a> Fields<'a> {
         Ok(Some((number, field)))
     }
 
+    #[inline]
     fn tag(&mut self) -> Result<(u32, u64), Fault> {
         let tag = self.varint()?;
         match u32::try_from(tag >> 3) {
@@ -59,6 +60,7 @@ impl<'a> Fields<'a> {
         }
     }
 
+    #[inline]
     fn value(&mut self, wire_type: u64) -> Result<Field<'a>, Fault> {
         Ok(match wire_type {
             0 => Field::Varint(self.varint()?),
@@ -94,7 +96,19 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u64, Fault> {
+        // Nearly all are of one byte.
+        match self.rest {
+            [byte @ ..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Fault> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let [byte] = *self.take_array()?;

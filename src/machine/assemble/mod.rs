@@ -12,7 +12,7 @@ use crate::event::fast::TextContent;
 use crate::event::{Event, Metadata, SubagentFinishedOutcome, SubagentSuccessOutcome};
 use crate::id::{Id, IdMap, MessageId, SubagentRunId, id_map};
 use crate::item::{Counter, Indexed, Item, Place};
-use crate::limits::{HeldLimits, Limits};
+use crate::limits::Limits;
 use crate::message::Message;
 use crate::rule::Rule;
 use crate::shared::Document;
@@ -54,7 +54,7 @@ pub struct Assembler {
     snapshot: Snapshot,
     live: Lazy<Live>,
     ready: VecDeque<Update>,
-    limits: HeldLimits,
+    limits: Lazy<Limits>,
     counter: Counter,
 }
 
@@ -167,7 +167,7 @@ impl Assembler {
             live: Lazy::default(),
             ready: VecDeque::new(),
             counter: Counter::default(),
-            limits: HeldLimits::default(),
+            limits: Lazy::default(),
         }
     }
 
@@ -194,7 +194,7 @@ impl Assembler {
     /// The same with other bounds on documents, and on what else is held.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits.into();
+        self.limits = Lazy::of(limits);
         self
     }
 
@@ -351,7 +351,7 @@ impl fmt::Debug for Assembler {
 
 impl Sink for Assembler {
     fn begin(&mut self, history: Vec<Message>, state: Option<Document>, limits: Limits) {
-        self.limits = limits.into();
+        self.limits = Lazy::of(limits);
         self.add_history(history, state);
     }
 
