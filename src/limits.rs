@@ -4,35 +4,34 @@ use core::fmt;
 use core::ops::Deref;
 use std::sync::Arc;
 
-/// Bounds on what one event may cost, and on what a conversation may hold: in events, in bytes, in
-/// things that are open. The safe value is the default, and each stands in the way of an attack.
+/// Bounds on the cost of one event and on the size of a conversation. The defaults are safe; each bound stops one
+/// kind of attack.
 ///
-/// # What is held at most
-/// With the defaults, however long a producer goes on, and as long as the application lets go of the
-/// snapshots that it has read:
+/// # The memory that is held at most
+/// With the defaults, however much a producer sends, and if the application drops the snapshots that it has
+/// read:
 ///
 /// | what | at most | by |
 /// |---|---|---|
 /// | messages, calls, runs, with their texts, ids and metadata | 256 MiB, and a quarter more for buffers | [`max_conversation_bytes`](Limits::max_conversation_bytes) |
-/// | the ids that the active run has named, for the S and O rules | 256 MiB, in practice shared with the former | the same |
+/// | the ids that the active run has named, for the S and O rules | 256 MiB, in practice shared with the above | the same |
 /// | the state, and the content of all activities | 128 MiB | [`max_document_bytes`](Limits::max_document_bytes) |
 /// | the event that is read | about 0.5 GiB for the worst of 10 MiB, 30 MiB for text | [`max_event_values`](Limits::max_event_values), [`max_event_bytes`](Limits::max_event_bytes) |
 ///
-/// So about 700 MiB for a conversation that meets every bound at once, and 1.2 GiB while it reads the
-/// worst of events; a common one takes a little more than its text. Where several conversations are
-/// held, each has its own: give them smaller bounds. A snapshot shares all that did not change after
-/// it; who keeps many keeps what they do not share.
+/// So a conversation that reaches every bound takes about 700 MiB, and 1.2 GiB while it reads the worst event; a
+/// common conversation takes a little more than its text. The bounds hold for each conversation: if you have
+/// several, give them smaller bounds. A snapshot shares everything that did not change after it; if you keep many,
+/// you keep the parts that they do not share.
 ///
-/// # What becomes of what goes beyond
-/// An event that would lead beyond a bound is [`LimitExceeded`](crate::error::LimitExceeded), and what is
-/// held stays as it was before it. Three bounds have a gentler way, for the protocol has one: a patch
-/// that would go beyond does not apply, with a warning (rules A5 and A6); the oldest run is forgotten
-/// for the newest; of the warnings about one event the hundred first are given, and then how many more
-/// there would have been.
+/// # When a bound is exceeded
+/// An event that would exceed a bound is an error, [`LimitExceeded`](crate::error::LimitExceeded), and the
+/// conversation stays as it was before that event. Three bounds are not errors: a patch that would exceed one does
+/// not apply, with a warning (rules A5 and A6); the oldest run is forgotten when a new one begins; of the warnings
+/// about one event the first hundred are given, and then the number of the others.
 ///
-/// What was there before the stream is the application's, and is not refused; it counts all the same.
+/// The history and state that the application passes in are never refused, but they count.
 ///
-/// A new bound is not a breaking change: take the others from the default.
+/// A new bound is not a breaking change, so take the others from the default:
 ///
 /// ```
 /// use ag_ui_stream::Limits;
@@ -63,8 +62,8 @@ pub struct Limits {
     /// Stops a row of brackets from exhausting the stack. A patch that would nest a document deeper
     /// than an event could bring it does not apply (rule A6).
     pub max_depth: usize,
-    /// The most bytes of the state and the content of all activities together. Each value counts 32, each
-    /// text and key its length and 32, each array and object 96, about what they take in memory.
+    /// The most bytes of the state and the content of all activities together. Each value counts 32 bytes, each
+    /// text and key its length and 32, each array and object 96: about what they take in memory.
     ///
     /// Stops a patch that copies its own copies from doubling a document with each operation. A patch
     /// beyond it does not apply (rules A5 and A6); a snapshot beyond it is an error.
@@ -76,27 +75,27 @@ pub struct Limits {
     pub max_patch_operations: usize,
     /// How many messages the conversation may hold.
     ///
-    /// Stops messages without a text, and what is done for each of them: to draw, store or send them.
+    /// Stops a stream of empty messages, each of which costs the application something: to draw it, store it or
+    /// send it.
     pub max_messages: usize,
-    /// How much the conversation may take, in bytes, beside documents: the length of each text, id,
-    /// name and argument, metadata and results as documents count, 1 KiB for each message, tool call,
-    /// run and subagent, and 256 bytes for each thing that is open or that the tally of calls knows
-    /// (rule R9). About what it takes in memory.
+    /// The most bytes of the conversation without its documents. It counts the length of each text, id, name and
+    /// argument; metadata and results as documents are counted; 1 KiB for each message, tool call, run and
+    /// subagent; and 256 bytes for each open item and for each call that may be pending (rule R9). That is about
+    /// what the conversation takes in memory.
     ///
-    /// Verification, which knows no texts, keeps to the same bound with all ids that the active run
-    /// named: messages, calls, reasoning, activities, steps and subagents, 256 bytes for each and the
-    /// length of its id and owner.
+    /// Verification keeps no texts. It has the same bound for the ids that the active run named: messages, calls,
+    /// reasoning, activities, steps and subagents. Each counts 256 bytes and the length of its id and owner.
     ///
-    /// Stops a conversation from growing for ever, by deltas, by messages, by steps and subagents that
-    /// open and close, by metadata, by results.
+    /// Stops a conversation from growing without end: by deltas, messages, steps and subagents that open and close,
+    /// metadata or results.
     pub max_conversation_bytes: usize,
     /// How many things a run may have open at once: messages, tool calls, reasoning, steps and
-    /// subagents. So many chunk streams there may be too, and so many halves of characters that wait.
+    /// subagents. The same bound holds for chunk streams, and for halves of characters that wait (rule E11).
     ///
     /// Stops STARTs without ENDs, and bounds what an error about them lists.
     pub max_open_items: usize,
-    /// How many runs are remembered: the oldest is forgotten for the newest, with what it asked and
-    /// was answered. At least one.
+    /// How many runs are remembered, at least one. The oldest is forgotten first, with its interrupts and the
+    /// answers to them.
     ///
     /// Stops a stream of short runs from growing what [`Snapshot::runs`](crate::snapshot::Snapshot::runs)
     /// holds.
@@ -104,9 +103,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// 10 MiB: room for a picture in a data part, far below the memory of any host.
+    /// 10 MiB: enough for a picture in a data part, and far below the memory of any host.
     pub const DEFAULT_MAX_EVENT_BYTES: usize = 10 * 1024 * 1024;
-    /// A million and some: common JSON has one for each ten bytes or more.
+    /// One for each ten bytes of the longest event: common JSON has fewer.
     pub const DEFAULT_MAX_EVENT_VALUES: usize = 1 << 20;
     /// 16 KiB: an id is mostly shorter than 100 bytes, but some gateways put a signature into it.
     pub const DEFAULT_MAX_ID_BYTES: usize = 16 * 1024;
@@ -114,13 +113,13 @@ impl Limits {
     pub const DEFAULT_MAX_DEPTH: usize = 512;
     /// 128 MiB: several times what common JSON of the largest default event takes.
     pub const DEFAULT_MAX_DOCUMENT_BYTES: usize = 128 * 1024 * 1024;
-    /// 100,000: some tenths of a second for the slowest of them.
+    /// 100,000: the slowest operations take some tenths of a second.
     pub const DEFAULT_MAX_PATCH_OPERATIONS: usize = 100_000;
-    /// 200,000: more than anyone reads.
+    /// 200,000: more than a person reads.
     pub const DEFAULT_MAX_MESSAGES: usize = 200_000;
-    /// 256 MiB: a library of text, or some hundreds of pictures.
+    /// 256 MiB: very much text, or some hundreds of pictures.
     pub const DEFAULT_MAX_CONVERSATION_BYTES: usize = 256 * 1024 * 1024;
-    /// 100,000 at once: far more than anyone follows, and some tens of megabytes.
+    /// 100,000: far more than a person can follow, and some tens of megabytes.
     pub const DEFAULT_MAX_OPEN_ITEMS: usize = 100_000;
     /// The last 1,000.
     pub const DEFAULT_MAX_RUNS: usize = 1_000;
@@ -138,7 +137,7 @@ impl Limits {
         self.depth().saturating_sub(1)
     }
 
-    /// The longest event in which nothing need be counted: all that it could hold is within the bounds.
+    /// The longest event whose values need not be counted, because so few bytes cannot exceed a bound.
     pub(crate) fn unquestioned_bytes(&self) -> usize {
         // A value takes two bytes at least: itself, and what comes before or after it.
         self.max_event_bytes.min(self.max_event_values.saturating_mul(2)).min(self.max_id_bytes)
