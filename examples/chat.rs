@@ -5,8 +5,8 @@
 //! cargo run --example chat --features full -- ws://127.0.0.1:8000/agent
 //! ```
 //!
-//! Ctrl-C aborts a run; at the prompt it ends the program, as does the end of the input. A bearer token
-//! is taken from the variable `AG_UI_TOKEN`.
+//! Ctrl-C aborts a run; at the prompt it ends the program, and so does the end of the input. A bearer token is
+//! read from the environment variable `AG_UI_TOKEN`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -29,7 +29,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::signal::ctrl_c;
 use tokio::sync::Mutex;
 
-/// The terminal, which the chat and the consent to a tool share.
+/// The terminal, shared by the chat and by the question for consent to a tool.
 type Prompts = Arc<Mutex<Lines<BufReader<Stdin>>>>;
 
 #[tokio::main]
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
             continue;
         }
         let mut is_well = show(conversation.send(prompt)).await;
-        // As long as the agent asks back, its questions are answered and it goes on.
+        // As long as the agent asks questions, they are answered and the agent goes on.
         while is_well && !conversation.thread().interrupts().is_empty() {
             let mut answers = conversation.answers();
             answer(&prompts, &mut answers).await?;
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
-/// What the agent may ask of this machine.
+/// The tools that the agent may call on this machine.
 fn tools(prompts: &Prompts) -> Tools {
     let prompts = Arc::clone(prompts);
     Tools::new()
@@ -90,10 +90,10 @@ fn agent_at(url: &str) -> Result<Box<dyn Agent>, Box<dyn StdError>> {
     Ok(Box::new(builder.build()?))
 }
 
-/// Shows a turn as it comes; says whether it came to a good end.
+/// Shows a turn as it comes; returns whether it ended with success.
 async fn show(mut turn: Turn<'_>) -> bool {
     loop {
-        // To drop the turn is to abort it.
+        // Dropping the turn aborts it.
         let update = tokio::select! {
             update = turn.next() => update,
             _ = ctrl_c() => Some(Err(Error::Source("aborted".into()))),
@@ -123,7 +123,7 @@ async fn show(mut turn: Turn<'_>) -> bool {
     true
 }
 
-/// An event as it comes.
+/// Shows one event.
 fn show_event(event: &Event) {
     match event {
         Event::TextMessageContent(content) => print!("{}", plain(&content.delta)),
@@ -144,7 +144,7 @@ fn show_event(event: &Event) {
     let _ = std::io::stdout().flush();
 }
 
-/// An answer to each question; an empty one abandons it.
+/// Asks the user for an answer to each question; an empty answer abandons it.
 async fn answer(prompts: &Prompts, answers: &mut Answers<'_>) -> Result<(), Box<dyn StdError>> {
     let questions: Vec<Interrupt> = answers.interrupts().cloned().collect();
     for question in questions {

@@ -1,4 +1,4 @@
-//! A proxy in front of an agent: it passes on what the protocol allows and logs the rest.
+//! A proxy in front of an agent: it passes on legal events and logs the rest.
 //!
 //! ```sh
 //! cargo run --example gateway --features full -- http://127.0.0.1:8000/agent 127.0.0.1:8001
@@ -41,7 +41,7 @@ async fn gateway(State(upstream): State<Arc<dyn Agent>>, request: RunRequest) ->
     for warning in &request.warnings {
         eprintln!("input: warning: {warning}");
     }
-    // To drop the response, as the server does when its client goes, is to drop the run.
+    // If the client disconnects, the server drops the response, and that drops the run.
     request.run(&*upstream).await
 }
 

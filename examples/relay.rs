@@ -1,10 +1,10 @@
-//! What a chat-completions endpoint streams, as a run: a capture in, the events of AG-UI out.
+//! Turns the stream of a chat-completions endpoint into a run: a capture in, AG-UI events out.
 //!
 //! ```sh
 //! cargo run --example relay                   # the capture in `examples/data`, or a file of your own
 //! ```
 //!
-//! The calls of tools are left for the client to answer: the run ends with them pending.
+//! The client has to answer the tool calls: the run ends while they are pending.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
         Some(path) => tokio::fs::read(path).await?,
         None => include_bytes!("data/completions.sse").to_vec(),
     };
-    // In pieces, as a network cuts it.
+    // Cut into pieces, as a network does.
     let body = pieces(std::io::Cursor::new(capture));
     let mut updates = producer::from_deltas(RunAgentInput::new("thread", "run", []), deltas(body)).updates();
     while let Some(update) = updates.try_next().await? {
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
-/// The pieces of the answer. Without its `[DONE]` it broke off.
+/// The pieces of the answer. An answer without `[DONE]` broke off.
 fn deltas<B, E>(body: impl Stream<Item = Result<B, E>> + Send) -> impl Stream<Item = Result<Delta, BoxError>> + Send
 where
     B: Piece + Send,
@@ -54,10 +54,10 @@ where
     pieces.try_flatten().chain(stream::once(async { Err("the answer broke off".into()) }))
 }
 
-/// What has to be remembered of an answer from one chunk to the next.
+/// The state that is kept from one chunk of an answer to the next.
 #[derive(Default)]
 struct Answer {
-    /// The calls by their index, which is all that later pieces have.
+    /// The calls by index: later pieces of a call have only the index.
     calls: HashMap<u32, String>,
     usage: Option<TokenUsage>,
 }

@@ -47,7 +47,7 @@ async fn over_http(request: RunRequest) -> RunResponse {
     request.respond(run)
 }
 
-/// The same, with one message for the input and one for each event.
+/// The same over WebSocket, with one message for the input and one for each event.
 async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(|mut socket| async move {
         let Some(Ok(Message::Text(text))) = socket.recv().await else { return };
@@ -68,7 +68,7 @@ async fn over_websocket(upgrade: WebSocketUpgrade) -> Response {
                 }
             }
         };
-        // As much as fits into the frame.
+        // The reason is cut to what fits into the frame.
         let reason: String = reason.chars().take(30).collect();
         let _ = socket.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
     })

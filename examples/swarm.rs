@@ -1,11 +1,11 @@
-//! Three agents as subagents of one run, and a lane for each of them in the terminal.
+//! Runs three agents as subagents of one run, and draws a lane for each of them in the terminal.
 //!
 //! ```sh
 //! cargo run --example swarm
 //! ```
 
 #![allow(clippy::print_stdout, reason = "a program")]
-#![allow(clippy::indexing_slicing, reason = "by lanes that are there")]
+#![allow(clippy::indexing_slicing, reason = "indices of lanes that exist")]
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn main() -> Result<(), Error<AgentError>> {
     let agents: [Box<dyn Agent>; 3] = [
         Box::new(producer::agent(research)),
         Box::new(producer::agent(criticise)),
-        // Nobody has to see how the writer counts words.
+        // Hides how the writer counts words.
         Box::new(producer::agent(write).layer(Filter::tools(|name| name != "count_words"))),
     ];
     let swarm = merge(LANES.into_iter().zip(agents)).layer(Coalesce::new());

@@ -351,7 +351,7 @@ async fn r9_calls_wait_for_results_which_come_after_their_message() {
     }
     let mut answers = conversation.answers();
     answers.result("c2", "paid").unwrap();
-    assert_eq!(answers.result("c2", "twice").unwrap_err().to_string(), "tool call \"c2\" has a result already");
+    assert_eq!(answers.result("c2", "twice").unwrap_err().to_string(), "tool call \"c2\" already has a result");
     assert_eq!(answers.result("c9", "").unwrap_err().to_string(), "tool call \"c9\" does not wait for a result");
     let missing = answers.send().map(drop).unwrap_err();
     assert!(matches!(&missing, AnswerError::MissingResults { tool_call_ids } if tool_call_ids[0].as_str() == "c1"));

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// From the ground up: each line is a layer, and each name a module of the crate, a file or a folder
 /// under `src`. A room may import from itself and from the layers below its own.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("words: names, bounds and excerpts", &["event_type", "excerpt", "id", "iso8601", "limits", "rule", "version"]),
+    ("bounds", &["limits"]),
+    ("words: names and excerpts", &["event_type", "excerpt", "id", "iso8601", "rule", "version"]),
     ("JSON as text, and containers whose clones share", &["json", "shared"]),
     ("the log", &["log"]),
     ("what can be wrong", &["error", "warning"]),

@@ -1,4 +1,4 @@
-//! What a broker costs: viewers times events a second, over a run without one.
+//! The benchmark: viewers times events a second, with a broker and without.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::publish::Publisher;
 use crate::read::Runs;
 use crate::server::Server;
 
-/// Events that say something, beside the four around them.
+/// The number of deltas in the run, which has four other events.
 const DELTAS: usize = 20_000;
 
 fn run(name: &str) -> impl Stream<Item = String> + Send + use<> {
@@ -36,13 +36,13 @@ async fn drain<E: Error + Send + 'static>(body: impl Stream<Item = Result<Vec<u8
     let mut count = 0;
     while let Some(piece) = body.next().await {
         count += usize::from(piece.is_ok_and(|piece| piece.ends_with(b"}\n\n")));
-        // As a socket would, so that viewers take turns.
+        // Yields, as a socket would, so that the viewers take turns.
         tokio::task::consume_budget().await;
     }
     count
 }
 
-/// Every viewer is served the run by its agent.
+/// Without a broker: every viewer is served by an agent of its own.
 async fn without(viewers: usize) -> Result<Duration, Box<dyn Error>> {
     let start = Instant::now();
     let all: FuturesUnordered<_> = (0..viewers).map(|_| tokio::spawn(drain(run("r").items().to_sse()))).collect();
@@ -50,7 +50,7 @@ async fn without(viewers: usize) -> Result<Duration, Box<dyn Error>> {
     Ok(start.elapsed())
 }
 
-/// One agent, a broker, two gateways, and viewers that are there before the run begins.
+/// With a broker: one agent, two gateways, and viewers that join before the run begins.
 async fn with(broker: &Broker, viewers: usize, name: &str) -> Result<Duration, Box<dyn Error>> {
     let keep = Keep::default();
     let publisher = Publisher::claim(broker.clone(), "t", name, keep.clone()).await?;
@@ -79,7 +79,7 @@ fn check(counts: Vec<usize>) -> Result<(), String> {
 /// Prints the table.
 ///
 /// # Errors
-/// Where there is no `redis-server`, or a viewer missed an event.
+/// If there is no `redis-server`, or if a viewer missed an event.
 pub async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start().map_err(|error| format!("redis-server cannot be started: {error}"))?;
     let broker = Broker::new(&server.url(), Duration::from_secs(10))?;

@@ -8,12 +8,12 @@ use redis::{AsyncConnectionConfig, Client, Pipeline, RedisError, RedisResult, Re
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-/// How long an answer may take, beside the time that a command was told to wait.
+/// How long an answer may take, on top of the time that the command itself waits.
 const ANSWER: Duration = Duration::from_secs(5);
 /// The longest pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A broker, and how long to wait for one that is away. A clone shares the connection.
+/// A broker, and how long to wait if it is unreachable. A clone shares the connection.
 #[derive(Clone, Debug)]
 pub struct Broker {
     client: Client,
@@ -39,28 +39,28 @@ impl Broker {
     /// A broker at `redis://host:port`. A command is tried again for as long as `patience`.
     ///
     /// # Errors
-    /// For an invalid address. Nothing is connected yet.
+    /// If the address is invalid. This does not connect yet.
     pub fn new(url: &str, patience: Duration) -> RedisResult<Self> {
         let client = Client::open(url)?;
         Ok(Self { client, patience, wait: Duration::ZERO, link: Arc::default() })
     }
 
-    /// The same broker over a connection of its own, for commands that wait as long as this: others
-    /// would have to wait with them.
+    /// The same broker over a connection of its own, for commands that wait for this long: other commands
+    /// on the same connection would have to wait too.
     pub fn apart(&self, wait: Duration) -> Self {
         Self { client: self.client.clone(), patience: self.patience, wait, link: Arc::default() }
     }
 
-    /// How many connections there have been: where the number grew, the broker was away.
+    /// How many connections there have been. If the number grows, the broker was unreachable.
     pub async fn connections(&self) -> u64 {
         self.link.lock().await.count
     }
 
-    /// Sends the commands, at least once each, and gives the answer to each, which may be an error of
-    /// the broker. So they have to be commands that may run twice.
+    /// Sends each command at least once, and gives the answer to each, which may be an error of the broker.
+    /// So a command must be one that may run twice.
     ///
     /// # Errors
-    /// Where the broker was away for longer than the patience with it, or refuses the connection.
+    /// If the broker was unreachable for longer than `patience`, or refuses the connection.
     pub async fn ask(&self, commands: &Pipeline) -> RedisResult<Vec<RedisResult<Value>>> {
         let give_up = Instant::now() + self.patience;
         let mut pause = Duration::from_millis(10);
@@ -78,7 +78,7 @@ impl Broker {
         let (mut connection, count) = self.connect().await?;
         let answers: RedisResult<Vec<RedisResult<Value>>> = commands.query_async(&mut connection).await;
         match answers {
-            // Such as LOADING, while it reads its log after a start.
+            // For example LOADING, while the broker reads its log after a start.
             Ok(mut answers) => match answers.iter().position(|answer| answer.as_ref().is_err_and(may_pass)) {
                 Some(at) => Err(answers.swap_remove(at).err().unwrap_or_else(|| RedisError::from(away()))),
                 None => Ok(answers),
@@ -116,7 +116,7 @@ fn may_pass(error: &RedisError) -> bool {
     !matches!(error.retry_method(), RetryMethod::NoRetry)
 }
 
-/// Commands whose errors are answers.
+/// Sends commands once; an error of the broker is an answer.
 pub fn commands() -> Pipeline {
     let mut commands = redis::pipe();
     commands.ignore_errors();
@@ -126,7 +126,7 @@ pub fn commands() -> Pipeline {
 /// The answer to the only command, or the first error of several.
 ///
 /// # Errors
-/// What the broker answered.
+/// The error that the broker answered.
 pub fn answer(answers: Vec<RedisResult<Value>>) -> RedisResult<Value> {
     let mut answers = answers.into_iter().collect::<RedisResult<Vec<_>>>()?;
     Ok(answers.pop().unwrap_or(Value::Nil))

@@ -1,4 +1,4 @@
-//! A viewer over HTTP: a run from whichever gateway serves it.
+//! `follow`: the viewer over HTTP, which reads a run from any gateway that serves it.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use tokio::time::{Instant, sleep};
 
-/// Why a viewer got no further.
+/// Why a viewer cannot go on.
 #[derive(Debug)]
 pub enum FollowError {
     /// The address is invalid.
     Address(String),
-    /// There is no such run, or what this viewer needs of it is gone.
+    /// There is no such run, or the events that this viewer needs are gone.
     Refused {
-        /// 404 or 410, or what else a gateway answered.
+        /// The status: 404, 410 or another.
         status: StatusCode,
-        /// What it said.
+        /// The body of the answer.
         said: String,
     },
-    /// No gateway got the viewer any further for this long.
+    /// No gateway gave a new event for this long.
     NoGateway(Duration),
 }
 
@@ -31,21 +31,20 @@ impl fmt::Display for FollowError {
         match self {
             Self::Address(address) => write!(f, "invalid address {address:?}"),
             Self::Refused { status, said } => write!(f, "{status}: {said}"),
-            Self::NoGateway(time) => write!(f, "no gateway got further for {time:?}"),
+            Self::NoGateway(time) => write!(f, "no gateway gave a new event for {time:?}"),
         }
     }
 }
 
 impl std::error::Error for FollowError {}
 
-/// The raw events of a run after a position, for `.updates()` and the like. Where a gateway goes, the next one
-/// is asked for what comes after the last event that came.
+/// The raw events of a run after a position, for `.updates()` and the like. If a gateway dies, the next one is
+/// asked for the events after the last one that came.
 ///
-/// No position is read from the wire: they count from 1 without a hole, so that to count the events is to know
-/// it.
+/// Positions count from 1 without a gap, so the position is known by counting the events.
 ///
 /// # Ending
-/// With the run; `.take_run()` saves the request that finds out.
+/// With the run. To know that the run is over takes one more request; `.take_run()` saves it.
 ///
 /// # Errors
 /// Those of [`FollowError`].
@@ -111,7 +110,7 @@ impl Follow {
         Ok(None)
     }
 
-    /// Whether there may be more.
+    /// Whether there may be more events.
     async fn connect(&mut self) -> Result<bool, FollowError> {
         let gateway = self.gateways.get(self.tries % self.gateways.len().max(1)).map_or("", String::as_str);
         let mut url = Url::parse(gateway).map_err(|_| FollowError::Address(gateway.to_owned()))?;

@@ -1,24 +1,24 @@
-//! A gateway: runs are begun and watched through it over HTTP, as server-sent events.
+//! The gateway: an HTTP server through which clients begin and watch runs, as server-sent events.
 //!
 //! | request | answer |
 //! |---|---|
-//! | `POST /agent`, a `RunAgentInput` | the run, which is published too; it goes on when the client is gone |
-//! | `GET /threads/THREAD/runs/RUN` | the events so far, then the live rest |
+//! | `POST /agent`, a `RunAgentInput` | the run, which is also published; it goes on if the client disconnects |
+//! | `GET /threads/THREAD/runs/RUN` | the events so far, then the others as they come |
 //! | the same with `?after=N`, or the header `Last-Event-ID: N` | those after a position |
 //!
-//! Every event has its position as its `id`, so that an `EventSource` comes back by itself to where it was, at any
-//! gateway. AG-UI 1.0 has no resumption: to those who do not know of it, `id` means nothing.
+//! The `id` of every event is its position, so that an `EventSource` that reconnects continues where it was, at any
+//! gateway. AG-UI 1.0 has no resumption: other clients ignore the `id`.
 //!
 //! | status | means |
 //! |---|---|
 //! | 204 | the run is over, and the viewer has all of it |
-//! | 400 | the position is no number |
-//! | 404 | there is no such run, or it is kept no longer |
+//! | 400 | the position is an invalid number |
+//! | 404 | there is no such run, or it is no longer kept |
 //! | 409 | there is a run of this name in this thread already |
-//! | 410 | the history after this position is gone; the body says from where on there is any |
+//! | 410 | the events after this position are gone; the body says which is the first that is left |
 //!
-//! A run that was cut off ends with a `RUN_ERROR` with the code `TRUNCATED`. Where a gateway cannot go on, it
-//! breaks the body off: the viewer comes back and is told why, or is served by another one.
+//! A run that was cut off ends with a `RUN_ERROR` with the code `TRUNCATED`. If a gateway cannot go on, it breaks
+//! the body off: the viewer reconnects and is told why, or is served by another gateway.
 
 use std::error::Error as StdError;
 use std::iter::successors;
@@ -42,7 +42,7 @@ use crate::log::{Entry, What};
 use crate::publish::{PublishError, Publisher};
 use crate::read::{ReadError, Reading, Runs};
 
-/// How long nothing may come before a comment says that the connection lives.
+/// After this long without an event, a comment shows that the connection is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// What a gateway does.
@@ -65,7 +65,7 @@ async fn begin(State((runs, agent)): State<(Runs, Arc<dyn Agent>)>, body: Bytes)
     };
     let name = run.clone();
     tokio::spawn(async move {
-        // Where the agent cannot be run, that is how the run ends.
+        // If the agent cannot be run, the run ends with that error.
         let items = match agent.items(input).await {
             Ok(items) => items.left_stream(),
             Err(error) => stream::iter([Err(error)]).right_stream(),
@@ -91,7 +91,7 @@ async fn watch(
     let asked = uri.query().unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("after="));
     match again.or(asked).unwrap_or("0").parse() {
         Ok(after) if after < u64::MAX => answer(&runs, &thread, &run, after).await,
-        _ => (StatusCode::BAD_REQUEST, "the position is no number").into_response(),
+        _ => (StatusCode::BAD_REQUEST, "invalid position: not a number").into_response(),
     }
 }
 
@@ -111,7 +111,7 @@ async fn answer(runs: &Runs, thread: &str, run: &str, after: u64) -> Response {
     }
 }
 
-/// The entries as server-sent events, with comments where nothing happens.
+/// The entries as server-sent events, with comments while no entry comes.
 pub fn body(reading: Reading, run: String) -> impl Stream<Item = Result<Vec<u8>, ReadError>> {
     stream::unfold((reading.entries(), run), |(mut entries, run)| async {
         let piece = match timeout(KEEP_ALIVE, entries.next()).await {

@@ -1,13 +1,13 @@
 //! A run as the broker keeps it: an append-only stream of entries, and a lease that its producer renews.
 //!
-//! The position of an event is its number in the run, from 1, and at the same time the id of its entry
-//! in the Redis stream. That is what makes the rest simple: the broker itself refuses an event that it has,
-//! so that a producer sends again whatever was not confirmed; a reader reads on from a number; and a number
-//! that is missing is a hole, which is told.
+//! The position of an event is its number in the run, from 1, and also the id of its entry in the Redis
+//! stream. This keeps the rest simple: the broker refuses an event that it has already, so a producer may send
+//! again everything that was not confirmed; a reader continues from a number; and a number that is missing is a
+//! gap, which is an error.
 //!
-//! The last entry of a run says how it ended: its terminal event, or that it was cut off. There is room
-//! for one entry at a position. So where a producer that was taken for dead comes back, either it was
-//! first, and the run goes on for all, or the cut was, and the producer is told.
+//! The last entry of a run says how it ended: its terminal event, or that it was cut off. A position has room
+//! for one entry. So if a producer that seemed dead comes back, either its entry was first, and the run goes
+//! on for all readers, or the cut was first, and the producer gets an error.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use crate::broker::{Broker, answer, commands};
 pub struct Run {
     /// The stream of its entries.
     pub events: String,
-    /// Who produces it, for as long as they live.
+    /// The name of its producer, as long as that lives.
     pub lease: String,
 }
 
@@ -37,13 +37,13 @@ impl Run {
 /// An entry of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its number in the run, from 1.
+    /// The position: the number in the run, from 1.
     pub position: u64,
-    /// What it says.
+    /// The content.
     pub what: What,
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// An event as JSON text.
@@ -55,7 +55,7 @@ pub enum What {
 }
 
 impl Entry {
-    /// Whether it is the last of the run.
+    /// Whether this is the last entry of the run.
     pub fn is_end(&self) -> bool {
         !matches!(self.what, What::Event(_))
     }
@@ -68,7 +68,7 @@ impl Entry {
         }
     }
 
-    /// An entry of an answer: `[id, [field, value]]`.
+    /// Reads an entry of an answer: `[id, [field, value]]`.
     fn read(value: Value) -> Option<Self> {
         let [Value::BulkString(id), Value::Array(fields)] = array(value)? else { return None };
         let [Value::BulkString(field), Value::BulkString(value)] = array(Value::Array(fields))? else { return None };
@@ -100,17 +100,17 @@ fn entries(value: Value) -> RedisResult<Vec<Entry>> {
 }
 
 fn foreign() -> RedisError {
-    std::io::Error::new(std::io::ErrorKind::InvalidData, "what is under the key is not a run").into()
+    std::io::Error::new(std::io::ErrorKind::InvalidData, "the key holds something other than a run").into()
 }
 
 /// How runs are kept.
 #[derive(Clone, Debug)]
 pub struct Keep {
-    /// How long a producer may be silent before it is taken for dead, in milliseconds.
+    /// After how long without a sign of its producer a run is cut off, in milliseconds.
     pub lease: u64,
-    /// How long a run is kept after its end, or after its producer was last heard of, in milliseconds.
+    /// How long a run is kept after its end, or after the last sign of its producer, in milliseconds.
     pub after_end: u64,
-    /// How many events are kept at least; the broker removes earlier ones some at a time. `None` for all.
+    /// The least number of events to keep; the broker removes earlier ones in groups. `None` keeps all.
     pub events: Option<u64>,
 }
 
@@ -124,9 +124,9 @@ impl Default for Keep {
 /// Why an entry was not appended.
 #[derive(Debug)]
 pub enum AppendError {
-    /// The broker is away, or refuses.
+    /// The broker is unreachable, or refuses.
     Broker(RedisError),
-    /// Another entry is at this position: the run was cut off, or somebody else writes it.
+    /// Another entry is at this position: the run was cut off, or another producer writes it.
     Occupied(u64),
 }
 
@@ -154,11 +154,11 @@ impl std::error::Error for AppendError {
     }
 }
 
-/// Appends entries, in one round trip. Whatever the broker has of them already is left as it is, so
-/// that the same call may be made again.
+/// Appends entries, in one round trip. Entries that the broker has already stay as they are, so the same call
+/// may be made again.
 ///
 /// # Errors
-/// Where another entry is at the position of one of these; those before it are there.
+/// If another entry is at the position of one of these; the ones before it are appended.
 pub async fn append(broker: &Broker, run: &Run, keep: &Keep, entries: &[Entry]) -> Result<(), AppendError> {
     let mut all = commands();
     for entry in entries {
@@ -175,7 +175,7 @@ pub async fn append(broker: &Broker, run: &Run, keep: &Keep, entries: &[Entry]) 
             // "The ID specified in XADD is equal or smaller than the target stream top item"
             Err(error) if error.detail().is_some_and(|detail| detail.contains("equal or smaller")) => {
                 let there = range(broker, run, entry.position, 1).await?;
-                // One that was trimmed in the meantime was there.
+                // An entry that was trimmed in the meantime was appended before.
                 if there.first().is_some_and(|there| there.position == entry.position && there != entry) {
                     return Err(AppendError::Occupied(entry.position));
                 }
@@ -186,15 +186,14 @@ pub async fn append(broker: &Broker, run: &Run, keep: &Keep, entries: &[Entry]) 
     Ok(())
 }
 
-/// The entries from a position on, so many at most.
+/// The entries from a position on, at most `count`.
 pub async fn range(broker: &Broker, run: &Run, from: u64, count: usize) -> RedisResult<Vec<Entry>> {
     let mut commands = commands();
     commands.cmd("XRANGE").arg(&run.events).arg(from).arg("+").arg("COUNT").arg(count);
     entries(answer(broker.ask(&commands).await?)?)
 }
 
-/// The entries after a position; where there are none, those that come within this time, in
-/// milliseconds.
+/// The entries after a position; if there are none, those that come within this time, in milliseconds.
 pub async fn next(broker: &Broker, run: &Run, after: u64, wait: u64) -> RedisResult<Vec<Entry>> {
     let mut commands = commands();
     let command = commands.cmd("XREAD").arg("COUNT").arg(512).arg("BLOCK").arg(wait.max(1));
@@ -209,8 +208,8 @@ pub async fn next(broker: &Broker, run: &Run, after: u64, wait: u64) -> RedisRes
     }
 }
 
-/// The position of the last entry ever, whether it was trimmed or not, and whether the run ended there;
-/// `None` where there is no such run.
+/// The position of the last entry that was ever appended, even if it was trimmed, and whether the run ended
+/// there; `None` if there is no such run.
 pub async fn tail(broker: &Broker, run: &Run) -> RedisResult<Option<(u64, bool)>> {
     let mut all = commands();
     all.cmd("XREVRANGE").arg(&run.events).arg("+").arg("-").arg("COUNT").arg(1);
@@ -223,7 +222,7 @@ pub async fn tail(broker: &Broker, run: &Run) -> RedisResult<Option<(u64, bool)>
     Ok(match (last, info) {
         (Some(last), _) => Some((last.position, last.is_end())),
         (None, Ok(info)) => Some((last_id(info).ok_or_else(foreign)?, false)),
-        // A run that has no event yet.
+        // The run has no event yet.
         (None, Err(_)) => is_claimed.then_some((0, false)),
     })
 }
@@ -236,7 +235,7 @@ fn last_id(info: Value) -> Option<u64> {
     std::str::from_utf8(&id).ok()?.split('-').next()?.parse().ok()
 }
 
-/// Whether the producer of the run was heard of within the time of its lease.
+/// Whether the lease of the producer is valid.
 pub async fn is_alive(broker: &Broker, run: &Run) -> RedisResult<bool> {
     let mut commands = commands();
     commands.cmd("EXISTS").arg(&run.lease);
@@ -251,7 +250,7 @@ pub async fn close(broker: &Broker, run: &Run, keep: &Keep) -> RedisResult<()> {
     answer(broker.ask(&all).await?).map(|_| ())
 }
 
-/// Renews the lease. Also one that is lost: who may write is decided by the entries, not by it.
+/// Renews the lease, even if it is lost: the entries decide who may write, not the lease.
 pub async fn renew(broker: &Broker, run: &Run, keep: &Keep, producer: &str) -> RedisResult<()> {
     let mut all = commands();
     all.cmd("SET").arg(&run.lease).arg(producer).arg("PX").arg(keep.lease);
@@ -259,7 +258,7 @@ pub async fn renew(broker: &Broker, run: &Run, keep: &Keep, producer: &str) -> R
     answer(broker.ask(&all).await?).map(|_| ())
 }
 
-/// Takes the lease of a run that nobody has begun; `false` where somebody has.
+/// Takes the lease of a run that was not begun; `false` if it was.
 pub async fn claim(broker: &Broker, run: &Run, keep: &Keep, producer: &str) -> RedisResult<bool> {
     let mut all = commands();
     all.cmd("SET").arg(&run.lease).arg(producer).arg("NX").arg("PX").arg(keep.lease);
@@ -267,6 +266,6 @@ pub async fn claim(broker: &Broker, run: &Run, keep: &Keep, producer: &str) -> R
     all.cmd("EXISTS").arg(&run.events);
     let answers = broker.ask(&all).await?.into_iter().collect::<RedisResult<Vec<_>>>()?;
     let [_, holder, exists] = answers.try_into().map_err(|_| foreign())?;
-    // The name of the holder, for the answer to a first attempt may have been lost.
+    // Compares the name of the holder, because the answer to a first attempt may have been lost.
     Ok(holder == Value::BulkString(producer.into()) && exists == Value::Int(0))
 }

@@ -1,4 +1,4 @@
-//! One run, many viewers on many machines: gateways over Redis Streams.
+//! `fanout`: serves one run to many viewers from many machines, with gateways over Redis Streams.
 //!
 //! ```sh
 //! redis-server --appendonly yes &
@@ -11,7 +11,7 @@
 //! cargo run --release --example fanout --features full -- --bench
 //! ```
 //!
-//! `README.md` beside this file says how it works, and what it promises.
+//! `README.md` beside this file says how it works, and what is guaranteed.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 #![allow(clippy::indexing_slicing, reason = "arrays of two")]
@@ -42,7 +42,7 @@ use crate::follow::follow;
 use crate::log::Keep;
 use crate::read::Runs;
 
-/// How long a broker, or all gateways, may be away.
+/// How long the broker, or all gateways, may be unreachable.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]

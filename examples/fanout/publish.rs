@@ -1,4 +1,4 @@
-//! The producer's side: the items of a run, written to the broker as they come.
+//! `Publisher`: the side of the producer, which writes the items of a run to the broker as they come.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::broker::Broker;
 use crate::log::{self, AppendError, Entry, Keep, Run, What};
 
-/// How many events go out in one round trip, where so many are ready.
+/// The most events in one round trip.
 const BATCH: usize = 256;
 
 /// The right to produce a run.
@@ -27,16 +27,16 @@ pub struct Publisher {
     position: u64,
 }
 
-/// Why a run could not be published, or not to its end.
+/// Why a run could not be published to its end.
 #[derive(Debug)]
 pub enum PublishError {
-    /// The broker is away, or refuses. The run is cut off when its lease is over.
+    /// The broker is unreachable, or refuses. The run is cut off when its lease is over.
     Broker(RedisError),
-    /// There is a run of this name in this thread.
+    /// The thread has a run of this name already.
     Taken,
-    /// The run was cut off at this position: the producer was silent for longer than its lease.
+    /// The run was cut off at this position, because the producer did not renew its lease in time.
     Fenced(u64),
-    /// The source failed, or ended before its run did. The run was cut off, with these words.
+    /// The source failed, or ended before its run did. The run was cut off for this reason.
     Cut(String),
 }
 
@@ -59,8 +59,8 @@ impl fmt::Display for PublishError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Broker(_) => f.write_str("the broker could not be written to"),
-            Self::Taken => f.write_str("there is a run of this name in this thread"),
-            Self::Fenced(at) => write!(f, "the run was cut off at position {at}: its producer was taken for dead"),
+            Self::Taken => f.write_str("the thread has a run of this name already"),
+            Self::Fenced(at) => write!(f, "the run was cut off at position {at}: the lease of its producer was over"),
             Self::Cut(reason) => write!(f, "the run was cut off: {reason}"),
         }
     }
@@ -76,10 +76,10 @@ impl std::error::Error for PublishError {
 }
 
 impl Publisher {
-    /// Claims a run that nobody has begun.
+    /// Claims a run that was not begun.
     ///
     /// # Errors
-    /// [`PublishError::Taken`] where somebody has.
+    /// [`PublishError::Taken`] if it was.
     pub async fn claim(broker: Broker, thread: &str, run: &str, keep: Keep) -> Result<Self, PublishError> {
         let (run, name) = (Run::new(thread, run), RandomIds::new().next_id());
         if log::claim(&broker, &run, &keep, &name).await? {
@@ -89,22 +89,22 @@ impl Publisher {
         }
     }
 
-    /// Writes the events of one run as they come. In: items, best verified (`.items()`), so that what is
-    /// wrong is found once and not by every viewer. Out: the position up to which all is written, after
-    /// each round trip. Whatever is ready goes out in one.
+    /// Writes the events of one run as they come. In: items, which should be verified (`.items()`), so that a
+    /// fault is found once and not by every viewer. Out: after each round trip, the position up to which all is
+    /// written. All events that are ready go out in one round trip.
     ///
-    /// Poll it to its end: the lease is renewed by it too, so that a run whose producer hangs is cut off as
-    /// one whose producer died is.
+    /// Poll the stream to its end: that also renews the lease. So a run whose producer hangs is cut off like a
+    /// run whose producer died.
     ///
     /// # Ending
     /// With the terminal event of the run. The source is dropped then.
     ///
     /// # Errors
-    /// Those of [`PublishError`]. Where the source fails or ends too early, the run is cut off before the
-    /// error is given.
+    /// Those of [`PublishError`]. If the source fails or ends too early, the run is cut off before the error is
+    /// given.
     ///
     /// # Cancel safety
-    /// A dropped `next()` loses nothing. Where the stream is dropped, the run is cut off when its lease is over.
+    /// A dropped `next()` loses nothing. If the stream is dropped, the run is cut off when its lease is over.
     pub fn publish<S, E>(self, items: S) -> BoxStream<'static, Result<u64, PublishError>>
     where
         S: Stream<Item = Result<Item, Error<E>>> + Send + 'static,
@@ -135,9 +135,9 @@ struct Publishing<S: Stream> {
     publisher: Publisher,
     /// `None` after the end.
     source: Option<Pin<Box<ReadyChunks<S>>>>,
-    /// When the lease is to be renewed.
+    /// When to renew the lease.
     due: Instant,
-    /// Why the run was cut off, still to be told.
+    /// Why the run was cut off, as long as the error was not given yet.
     failed: Option<String>,
 }
 
@@ -163,7 +163,7 @@ where
                 batch = source.next() => batch,
             };
             let entries = self.entries(batch);
-            // Warnings are no entries.
+            // Warnings are not published.
             if !entries.is_empty() {
                 break entries;
             }
@@ -180,7 +180,7 @@ where
         Ok(match &last.what {
             What::Cut(reason) => {
                 self.failed = Some(reason.clone());
-                // What came before it is told first.
+                // The position of the events before it is given first.
                 return if last.position > 1 { Ok(Some(last.position - 1)) } else { Box::pin(self.step()).await };
             }
             _ => Some(last.position),

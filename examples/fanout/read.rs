@@ -1,8 +1,8 @@
-//! The viewers' side: the entries of a run from a position on, then live.
+//! `Runs`: the side of the viewers, which reads the entries of a run from a position on, then as they come.
 //!
-//! A gateway follows each run that it has viewers of with one blocking read, and hands what comes to all of
-//! them. A viewer that is behind, because it came late or is slow, reads from the broker what it misses.
-//! So a viewer costs the broker nothing while it keeps up, and the gateway keeps no run in memory.
+//! A gateway follows each run that has viewers with one blocking read, and hands the entries to all of them. A
+//! viewer that joined late or is slow reads the entries that it misses from the broker. So a viewer that keeps
+//! up costs the broker nothing, and the gateway keeps no run in memory.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -23,10 +23,10 @@ use crate::log::{self, AppendError, Entry, Keep, Run, What};
 
 /// How many entries are kept for viewers that are a little slower than the run.
 const RING: usize = 1024;
-/// How many entries a viewer that is behind reads at once.
+/// How many entries a viewer that lags reads at once.
 const PAGE: usize = 512;
 
-/// The runs of a broker, as one gateway reads them. A clone is the same gateway.
+/// The runs of a broker, as one gateway reads them. A clone shares the reads of the gateway.
 #[derive(Clone, Debug)]
 pub struct Runs {
     broker: Broker,
@@ -34,20 +34,20 @@ pub struct Runs {
     followed: Arc<Mutex<HashMap<Run, Weak<Followed>>>>,
 }
 
-/// Why a run cannot be read, or not on.
+/// Why a run cannot be read any further.
 #[derive(Debug)]
 pub enum ReadError {
-    /// There is no such run: it was never begun, or it is kept no longer.
+    /// There is no such run: it was never begun, or it is no longer kept.
     NoRun,
-    /// The history from `asked` on is gone: the first that is left is at `first`. The broker was told to
-    /// trim it, or lost it.
+    /// The entries from `asked` on are gone; the first that is left is at `first`. The broker trimmed them as it
+    /// was told to, or lost them.
     Gone {
-        /// The position that would have been next.
+        /// The position that was asked for.
         asked: u64,
-        /// The first position after it that there is.
+        /// The first position after it that is left.
         first: u64,
     },
-    /// The broker is away for too long, or refuses.
+    /// The broker is unreachable for too long, or refuses.
     Broker(RedisError),
 }
 
@@ -60,7 +60,7 @@ impl From<RedisError> for ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoRun => f.write_str("there is no such run, or no longer"),
+            Self::NoRun => f.write_str("there is no such run, or it is no longer kept"),
             Self::Gone { asked, first } => {
                 write!(f, "the events {asked} to {} of the run are gone", first.saturating_sub(1))
             }
@@ -78,7 +78,7 @@ impl std::error::Error for ReadError {
     }
 }
 
-/// A run that somebody looks at.
+/// A run that has viewers.
 #[derive(Debug)]
 struct Followed {
     entries: broadcast::WeakSender<Entry>,
@@ -92,16 +92,16 @@ impl Drop for Followed {
     }
 }
 
-/// How following a run stands.
+/// The state of following a run.
 #[derive(Clone, Debug)]
 enum Stand {
     /// The end of the log is being looked for.
     Starting,
-    /// What comes after this position is handed on.
+    /// The entries after this position are handed on.
     Live,
     /// The run is over, with this position.
     Over(u64),
-    /// It is followed no more.
+    /// The run is no longer followed.
     Failed(RedisError),
 }
 
@@ -124,7 +124,7 @@ impl Runs {
     /// Reads the entries after a position, 0 for all, and then those to come.
     ///
     /// # Errors
-    /// Where there is no such run, or its beginning after that position is gone.
+    /// If there is no such run, or if the entry after that position is gone.
     pub async fn read(&self, thread: &str, run: &str, after: u64) -> Result<Reading, ReadError> {
         let run = Run::new(thread, run);
         let Some((tail, is_over)) = log::tail(&self.broker, &run).await? else { return Err(ReadError::NoRun) };
@@ -164,7 +164,7 @@ impl Runs {
                 Ok(end) => Stand::Over(end),
                 Err(error) => Stand::Failed(error),
             };
-            // Before the sender of the entries is dropped, which is what viewers wait for.
+            // Set before the sender of the entries is dropped, because viewers wait for that.
             stand.send_replace(end);
             drop(follower);
         });
@@ -182,7 +182,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// Hands on what comes, to the end of the run, whose position it gives. Where the producer is dead, it
+    /// Hands on the entries until the run ends, and gives the position of the end. If the producer is dead, it
     /// writes the end itself.
     async fn follow(&self, stand: &watch::Sender<Stand>) -> RedisResult<u64> {
         let Self { broker, run, keep, entries } = self;
@@ -191,7 +191,7 @@ impl Follower {
             return Ok(last);
         }
         stand.send_replace(Stand::Live);
-        // Since when the lease is missing, with the broker there all the time: after a restart of the broker the
+        // Since when the lease is missing while the broker was reachable: after a restart of the broker the
         // producer needs time to renew it.
         let mut missing = None;
         let mut connections = broker.connections().await;
@@ -214,7 +214,7 @@ impl Follower {
             for entry in found {
                 last = entry.position;
                 let is_end = entry.is_end();
-                // Where nobody listens at the moment, nobody misses it.
+                // An error means that there is no viewer at the moment.
                 let _ = entries.send(entry);
                 if is_end {
                     return Ok(last);
@@ -224,10 +224,10 @@ impl Follower {
     }
 
     async fn cut(&self, position: u64) -> RedisResult<()> {
-        let cut = Entry { position, what: What::Cut("the producer of the run is gone".to_owned()) };
+        let cut = Entry { position, what: What::Cut("the producer of the run died".to_owned()) };
         match log::append(&self.broker, &self.run, &self.keep, &[cut]).await {
             Ok(()) => log::close(&self.broker, &self.run, &self.keep).await,
-            // Another gateway was first, or the producer lives: the next read tells.
+            // Another gateway was first, or the producer is alive: the next read shows which.
             Err(AppendError::Occupied(_)) => Ok(()),
             Err(AppendError::Broker(error)) => Err(error),
         }
@@ -239,19 +239,19 @@ impl Follower {
 pub struct Reading {
     runs: Runs,
     run: Run,
-    /// The position that comes next.
+    /// The position of the next entry.
     next: u64,
     ready: VecDeque<Entry>,
-    /// What is handed on, while this viewer keeps up.
+    /// The entries that are handed on, while this viewer keeps up.
     live: Option<broadcast::Receiver<Entry>>,
     followed: Option<Arc<Followed>>,
-    /// The position of the end, where it is known.
+    /// The position of the end, if it is known.
     end: Option<u64>,
     done: bool,
 }
 
 impl Reading {
-    /// Whether the run is over, and nothing of it is left to read.
+    /// Whether the run is over and all of it was read.
     pub fn is_over(&self) -> bool {
         self.end.is_some_and(|end| self.next > end)
     }
@@ -262,7 +262,7 @@ impl Reading {
     /// With the end of the run: a terminal event, or [`What::Cut`].
     ///
     /// # Errors
-    /// [`ReadError::Gone`] where what this viewer has not read yet was trimmed, and [`ReadError::Broker`].
+    /// [`ReadError::Gone`] if entries were trimmed that this viewer had not read, and [`ReadError::Broker`].
     pub fn entries(self) -> BoxStream<'static, Result<Entry, ReadError>> {
         stream::unfold(self, |mut reading| async {
             let entry = reading.step().await.transpose()?;
@@ -272,8 +272,8 @@ impl Reading {
         .boxed()
     }
 
-    /// The events as JSON text, for `.updates()` and the like. Where the run was cut off, the stream just
-    /// ends, which verification tells from a success (rule R8).
+    /// The events as JSON text, for `.updates()` and the like. If the run was cut off, the stream just ends, and
+    /// verification reports that as truncated (rule R8).
     pub fn events(self) -> BoxStream<'static, Result<Bytes, ReadError>> {
         let entries = self.entries().map_ok(|entry| match entry.what {
             What::Event(json) | What::Last(json) => Some(json),
@@ -304,7 +304,7 @@ impl Reading {
                 continue;
             };
             match live.recv().await {
-                // A hole is filled from the broker, if it can.
+                // The missing entries are read from the broker.
                 Ok(entry) if entry.position > self.next => self.live = None,
                 Ok(entry) => self.ready.push_back(entry),
                 Err(RecvError::Lagged(_) | RecvError::Closed) => self.live = None,
@@ -312,11 +312,11 @@ impl Reading {
         }
     }
 
-    /// Reads what this viewer misses. Where that is nothing, it is live.
+    /// Reads the entries that this viewer misses. If there are none, the viewer keeps up.
     async fn catch_up(&mut self) -> Result<(), ReadError> {
         let mut live = None;
         if let Some(followed) = &self.followed {
-            // First the receiver, then the look at the log: nothing slips through between.
+            // The receiver is made before the log is read, so that no entry is lost between them.
             live = followed.entries.upgrade().map(|entries| entries.subscribe());
             let mut stand = followed.stand.clone();
             let stand = stand.wait_for(|stand| !matches!(stand, Stand::Starting)).await.map(|stand| stand.clone());
@@ -325,7 +325,7 @@ impl Reading {
                 Ok(Stand::Failed(error)) => return Err(error.into()),
                 Ok(Stand::Starting | Stand::Live) if live.is_some() => {}
                 Ok(Stand::Starting | Stand::Live) | Err(_) => {
-                    return Err(ReadError::Broker(std::io::Error::other("the run is followed no more").into()));
+                    return Err(ReadError::Broker(std::io::Error::other("the run is no longer followed").into()));
                 }
             }
         }
@@ -335,7 +335,7 @@ impl Reading {
                 Err(ReadError::Gone { asked: self.next, first: first.position })
             }
             Some(_) => Ok(()),
-            // The end is known, but what comes before it is not there any more.
+            // The end is known, but the entries before it are gone.
             None if self.end.is_some_and(|end| self.next <= end) => {
                 Err(ReadError::Gone { asked: self.next, first: self.end.unwrap_or_default() + 1 })
             }

@@ -1,4 +1,4 @@
-//! A Redis server of our own, for the tests and the benchmark.
+//! Starts a Redis server for the tests and the benchmark.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -7,8 +7,7 @@ use std::{io, thread};
 
 use tempfile::TempDir;
 
-/// A `redis-server` on loopback, on a port of its own, whose log is written out before an append is
-/// confirmed.
+/// A `redis-server` on loopback, on a free port, which writes its log to the disk before it confirms an append.
 #[derive(Debug)]
 pub struct Server {
     folder: TempDir,
@@ -17,24 +16,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Errors
-    /// Where there is no `redis-server`, or it does not come up.
+    /// If there is no `redis-server`, or if it does not start.
     pub fn start() -> io::Result<Self> {
-        // Free now; nobody else should want it soon.
+        // The port is free now, and is unlikely to be taken soon.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let mut server = Self { folder: TempDir::new()?, port, process: None };
         server.start_again()?;
         Ok(server)
     }
 
-    /// Its address.
+    /// The address of the server.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Kills it, as a power cut would.
+    /// Kills the server, as a power cut would.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             let _ = process.kill();
@@ -42,7 +41,7 @@ impl Server {
         }
     }
 
-    /// Starts it again, with what it had written.
+    /// Starts the server again, with the log that it had written.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -52,7 +51,7 @@ impl Server {
             ("--bind", "127.0.0.1"),
             ("--port", &self.port.to_string()),
             ("--appendonly", "yes"),
-            // A second of what was confirmed may be lost with `everysec`, which would be told as `Gone`.
+            // With `everysec`, confirmed entries of one second may be lost; viewers would then get `Gone`.
             ("--appendfsync", "always"),
             ("--save", ""),
         ];

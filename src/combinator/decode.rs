@@ -1,3 +1,5 @@
+//! `Decode`: the stream of raw events that a decoder makes of a stream of bytes.
+
 use core::pin::Pin;
 use core::task::{Context, Poll};
 

@@ -1,3 +1,5 @@
+//! `EventStreamExt`: the combinators as methods of every stream of events.
+
 use futures::stream::Stream;
 
 use super::{

@@ -1,4 +1,4 @@
-//! An error as the event that tells of it.
+//! `or_run_error`: ends a stream with a `RUN_ERROR` in place of an error.
 
 use core::fmt;
 use core::pin::Pin;

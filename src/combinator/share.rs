@@ -1,4 +1,4 @@
-//! Many readers of one stream, who may come late and may be slow.
+//! `share`: many readers of one stream, which may join late and may be slow.
 //!
 //! The third poll loop of the crate, for what [`split`](super::split()) cannot do: any number of
 //! readers, none of which holds another back.
@@ -9,11 +9,11 @@
 //!                        updates    ╰─► SharedSnapshots  the newest snapshot
 //! ```
 //!
-//! - Whichever reader is polled and finds nothing drives the source. One that finds another at it waits
-//!   to be woken by it.
-//! - All outputs of an input are taken before anyone sees one, so that what the pipeline holds is what
-//!   the readers were given: there a prelude begins.
-//! - The source has one waker, which wakes all readers. So it does not matter which was polled last.
+//! - A reader that is polled and finds nothing new polls the source. If another reader does so at that moment,
+//!   it waits to be woken by that reader.
+//! - All outputs of an input are taken before a reader gets one. So the conversation in the pipeline is the one
+//!   that the readers have, and a prelude can begin there.
+//! - The source has one waker, which wakes all readers. So it does not matter which reader was polled last.
 //! - No code from outside runs under a lock: the source is taken out of the state to be polled, and
 //!   wakers are woken after the locks are released. Any of these may make or drop a reader.
 
@@ -36,35 +36,35 @@ use crate::item::Item;
 use crate::machine::{Machine, Pipeline};
 use crate::snapshot::{Changed, Snapshot, Update};
 
-/// A stream that many may read, each at their own pace; made by
-/// [`share`](super::EventStreamExt::share). It gives readers, and is none itself; a clone gives readers
-/// of the same stream.
+/// A stream with many readers, each at its own pace; made by [`share`](super::EventStreamExt::share). It is
+/// not a stream itself: it makes readers. A clone makes readers of the same stream.
 ///
-/// - [`events`](Share::events): every event and warning. Who comes late gets the
-///   [prelude](crate::machine::Pipeline::prelude) first, so that what he is given is a legal stream at any
-///   time. Who falls back by more than the newest 1024 updates, or those of 1 MiB, is told by
+/// - [`events`](Share::events): every event and warning. A reader that joins late gets the
+///   [prelude](crate::machine::Pipeline::prelude) first, so that it reads a legal stream whenever it joins. A
+///   reader that falls back by more than the newest 1024 updates, or by more than 1 MiB of them, gets
 ///   [`SharedError::Lagged`], and goes on with a new prelude.
-/// - [`snapshots`](Share::snapshots): the newest snapshot, with the marks of all that it stands for. Who
-///   comes late gets the one there is, who is slow skips what is out of date.
+/// - [`snapshots`](Share::snapshots): the newest snapshot, marked with everything that changed since the last one
+///   that was read. A reader that joins late gets the current one; a slow reader skips those in between.
 ///
-/// The source is driven by whichever reader is polled; nothing is spawned, and without a reader nothing
-/// happens. No reader holds another back: not by being slow, not by being dropped.
+/// The reader that is polled polls the source; nothing is spawned, and without a reader nothing happens. No
+/// reader holds another back, whether it is slow or dropped.
 ///
 /// # Ending
-/// Each reader ends once it has given what is its, then `None` for ever; one that is made after the end
-/// too. The source is dropped as soon as it ends or fails, the conversation with the last reader.
+/// Each reader ends after it has given all of its items; so does one that is made after the end of the stream.
+/// After that it gives `None` for ever. The source is dropped as soon as it ends or fails, the conversation with
+/// the last reader.
 ///
 /// # Errors
-/// All readers end with the error of the stream, shared. Should the source panic in the task of one, the
-/// others end with [`Error::Truncated`].
+/// All readers end with the error of the stream, which they share. If the source panics while one reader polls
+/// it, the others end with [`Error::Truncated`].
 ///
 /// # Cost
-/// Each update is measured, which takes one pass over its event, and is allocated once; each reader pays a
-/// lock and a copy of the event. The newest updates are held with their snapshots. A prelude costs the
-/// conversation, and the others wait for it.
+/// An update costs one pass over its event, to measure it, and one allocation; each reader adds a lock and a copy
+/// of the event. The newest updates are held with their snapshots. A prelude costs the size of the conversation,
+/// and the other readers wait while it is made.
 ///
 /// # Cancel safety
-/// A `next()` of a reader that is dropped loses nothing.
+/// A dropped `next()` of a reader loses nothing.
 ///
 /// # Examples
 /// ```
@@ -85,7 +85,7 @@ use crate::snapshot::{Changed, Snapshot, Update};
 /// let early: Vec<_> = shared.events().take(3).try_collect().await?;
 /// assert_eq!(early.len(), 3);
 ///
-/// // Who comes now gets what there is of the message, and the rest.
+/// // A reader that joins now gets the message so far, and the rest.
 /// let updates: Vec<_> = shared.events().map_ok(|item| item.into_event()).try_collect().await?;
 /// let late = stream::iter(updates.into_iter().flatten()).updates().try_collect::<Vec<_>>().await?;
 /// assert_eq!(late.last().unwrap().snapshot().message("m").unwrap().text().unwrap(), "Hello");
@@ -116,7 +116,7 @@ impl<S, E> Share<S, E> {
     }
 }
 
-/// What is behind [`share`](super::EventStreamExt::share) and [`Updates::share`].
+/// Makes the stream of [`share`](super::EventStreamExt::share) and of [`Updates::share`].
 pub(super) fn share<S, E>(updates: Updates<S>, capacity: Option<SplitCapacity>) -> Share<S, E>
 where
     S: Stream,
@@ -144,7 +144,7 @@ struct Shared<S, E> {
 }
 
 impl<S, E> Shared<S, E> {
-    /// To be held for moves only: nothing that may run code from outside.
+    /// While the lock is held, values are only moved: no code from outside may run.
     fn lock(&self) -> MutexGuard<'_, State<S, E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,9 +176,9 @@ impl Wake for Wakers {
 }
 
 struct State<S, E> {
-    /// `None` while a reader has it. It stays after its end, for those who come late.
+    /// `None` while a reader has it. It stays after its end, for readers that join late.
     source: Option<Pin<Box<Updates<S>>>>,
-    /// A reader found the source with another, and waits.
+    /// Whether a reader waits because another has the source.
     is_awaited: bool,
     capacity: SplitCapacity,
     /// The newest updates, each with its weight in bytes.
@@ -187,7 +187,7 @@ struct State<S, E> {
     /// The number of the first of them.
     first: u64,
     snapshot: Snapshot,
-    /// How the source ended, once it has.
+    /// How the source ended, after it has.
     end: Option<Result<(), Arc<Error<E>>>>,
 }
 
@@ -203,8 +203,8 @@ impl<S, E> State<S, E> {
         self.newest.iter().skip(at).map(|(update, _)| update)
     }
 
-    /// Adds updates, and gives those that have to go for them. All of the new ones stay, so that whoever
-    /// took them from the source has not lagged.
+    /// Adds updates, and gives the old ones that have to be dropped. All new updates stay, so that the reader
+    /// that took them from the source has not lagged.
     fn add(&mut self, updates: Vec<(Arc<Update>, usize)>) -> Vec<Arc<Update>> {
         let new = updates.len();
         self.bytes = updates.iter().fold(self.bytes, |bytes, (_, weight)| bytes.saturating_add(*weight));
@@ -220,7 +220,7 @@ impl<S, E> State<S, E> {
     }
 }
 
-/// What every reader has.
+/// The common part of all readers.
 struct Reader<S, E> {
     shared: Arc<Shared<S, E>>,
     waker: Arc<AtomicWaker>,
@@ -236,7 +236,7 @@ impl<S, E> Drop for Reader<S, E> {
     }
 }
 
-/// What a reader does next.
+/// The next step of a reader.
 enum Next<T, E> {
     Give(T),
     End(Result<(), Arc<Error<E>>>),
@@ -251,8 +251,8 @@ where
     S: Stream,
     S::Item: RawInput<Error = E>,
 {
-    /// One loop for all readers: give, else ask or drive, else wait. `next` says what by the state, and
-    /// whether it may drive; `ask` takes the answer.
+    /// One loop for all readers: give an item, or else ask the pipeline or poll the source, or else wait. `next`
+    /// chooses by the state, and by whether the reader may poll the source; `ask` takes the answer of the pipeline.
     fn poll<R, T>(
         &self,
         cx: &mut Context<'_>,
@@ -291,7 +291,7 @@ where
                     return Poll::Pending;
                 }
                 Next::Wait if is_registered => return Poll::Pending,
-                // What it waits for may come before it is registered, so it looks again.
+                // An update may have come before the waker was registered, so it looks again.
                 Next::Wait => {
                     own.register(cx.waker());
                     is_registered = true;
@@ -301,7 +301,7 @@ where
     }
 }
 
-/// One poll of a reader. At its end, also by a panic of the source, the others are woken if there is
+/// One poll of a reader. At its end, also if the source panics, the other readers are woken if there is
 /// anything for them.
 struct Turn<'a, S, E> {
     shared: &'a Shared<S, E>,
@@ -336,8 +336,8 @@ impl<S, E> Turn<'_, S, E> {
         }
     }
 
-    /// Takes an input of the source, with all that it gives; whether anything came of it, or it is for the
-    /// source to wake all readers.
+    /// Takes one input of the source, with all of its outputs. Returns whether there was one; if not, the source
+    /// wakes all readers.
     fn drive(&mut self) -> bool
     where
         S: Stream,
@@ -403,15 +403,15 @@ pub struct SharedSnapshots<S, E> {
     ended: bool,
 }
 
-/// Where a reader of events is.
+/// The position of a reader of events.
 #[derive(Default)]
 struct Place {
-    /// The number of the update that it gives next; `None` where a prelude has to come first.
+    /// The number of the update that it gives next; `None` if a prelude has to come first.
     number: Option<u64>,
     prelude: VecDeque<Event>,
 }
 
-/// What a reader of events gives.
+/// The items of a reader of events.
 enum Found {
     Prelude(Event),
     Update(Arc<Update>),
@@ -451,7 +451,7 @@ fn newest<S, E>(
     state: &State<S, E>,
     may_drive: bool,
 ) -> Next<Result<Snapshot, Vec<Arc<Update>>>, E> {
-    // The newest is known only when the source has nothing more at the moment.
+    // A snapshot is known to be the newest only when the source has nothing more at the moment.
     if may_drive && state.end.is_none() {
         return Next::Drive;
     }
@@ -480,7 +480,7 @@ where
             *ended = matches!(polled, None | Some(Err(_)));
             Some(match polled? {
                 Ok(Found::Prelude(event)) => Ok(Item::from(event)),
-                // The last reader has it for himself.
+                // The last reader need not copy it.
                 Ok(Found::Update(update)) => {
                     let shared = Arc::try_unwrap(update).map(|update| update.into_parts().0);
                     Ok(shared.unwrap_or_else(|update| update.item().clone()))
@@ -523,7 +523,7 @@ where
                     return Poll::Ready(end.and_then(Result::err).map(Err));
                 }
             };
-            // What changed nothing is no news.
+            // An update that changed nothing is skipped.
             if let Some(changed) = changed {
                 return Poll::Ready(Some(Ok(changed)));
             }
@@ -535,7 +535,7 @@ where
     }
 }
 
-/// What both kinds of readers do alike.
+/// The implementations that both kinds of readers share.
 macro_rules! readers {
     ($($name:ident)*) => {$(
         impl<S, E> FusedStream for $name<S, E>
@@ -570,12 +570,12 @@ impl<S, E> fmt::Debug for Share<S, E> {
     }
 }
 
-/// What a reader of [`Share::events`] is told where it gets no event.
+/// The errors of a reader of [`Share::events`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SharedError<E> {
-    /// It was too slow, and so many updates are missing. It goes on: a prelude follows, and what came after
-    /// that. Both are for a viewer that begins anew, with a new pipeline, for a prelude begins the run.
+    /// The reader was too slow, and has missed this many updates. It goes on: a prelude follows, and then the
+    /// updates after it. Read them with a new pipeline, because a prelude begins the run again.
     Lagged(u64),
     /// The stream failed. It is the last item.
     Failed(Arc<Error<E>>),
@@ -594,7 +594,7 @@ impl<E: core::error::Error + 'static> core::error::Error for SharedError<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             SharedError::Lagged(_) => None,
-            // It says what that error says.
+            // The text is that of the error, so the source is the source of the error.
             SharedError::Failed(error) => error.source(),
         }
     }

@@ -1,4 +1,5 @@
-//! Answers to what a thread waits for, held to be whole before anything is sent.
+//! `Answers`: the answers to the interrupts and tool calls that a thread waits for, checked to be complete
+//! before anything is sent.
 
 use core::error::Error as StdError;
 use core::fmt;
@@ -14,10 +15,10 @@ use crate::message::{Content, ToolCall, ToolMessage, UserMessage};
 use crate::resume::{Resume, ResumeError};
 use crate::run_input::ResumeEntry;
 
-/// Answers to the interrupts and to the tool calls of a thread, and a message where there is one to say.
+/// The answers to the interrupts and the tool calls of a thread, with an optional message.
 ///
-/// Everything that waits has to be answered, declined or cancelled, once; [`send`](Answers::send) checks it,
-/// and that no interrupt has expired meanwhile. Dropped, it changes nothing.
+/// Everything that waits must be answered, declined or cancelled, exactly once. [`send`](Answers::send) checks
+/// this, and that no interrupt has expired meanwhile. If the value is dropped, nothing changes.
 ///
 /// ```no_run
 /// # use ag_ui_stream::agent::Agent;
@@ -55,10 +56,10 @@ impl<'a> Answers<'a> {
         self.parts.thread.pending_calls().filter(is_open)
     }
 
-    /// Answers an interrupt; `None` for an answer without a payload.
+    /// Answers an interrupt. The payload may be `None`.
     ///
     /// # Errors
-    /// [`AnswerError::Resume`], if it is unknown, answered or expired (rule T4).
+    /// [`AnswerError::Resume`], if the interrupt is unknown, answered or expired (rule T4).
     pub fn resolve(
         &mut self,
         id: impl Into<InterruptId>,
@@ -71,16 +72,16 @@ impl<'a> Answers<'a> {
     /// Abandons an interrupt, expired or not.
     ///
     /// # Errors
-    /// [`AnswerError::Resume`], if it is unknown or answered (rule T4).
+    /// [`AnswerError::Resume`], if the interrupt is unknown or answered (rule T4).
     pub fn cancel(&mut self, id: impl Into<InterruptId>) -> Result<&mut Self, AnswerError> {
         self.resume.cancel(id)?;
         Ok(self)
     }
 
-    /// Adds the answer to an interrupt as it is, such as one with metadata.
+    /// Adds a whole answer to an interrupt, for example one with metadata.
     ///
     /// # Errors
-    /// [`AnswerError::Resume`], if it is unknown, answered or expired (rule T4).
+    /// [`AnswerError::Resume`], if the interrupt is unknown, answered or expired (rule T4).
     pub fn insert(&mut self, entry: ResumeEntry) -> Result<&mut Self, AnswerError> {
         self.resume.insert(entry, SystemTime::now())?;
         Ok(self)
@@ -94,7 +95,7 @@ impl<'a> Answers<'a> {
         self.add(id.into(), content.into(), None)
     }
 
-    /// Says that a tool call was not done, or failed, and why.
+    /// Gives an error as the result of a tool call: it was not made, or it failed.
     ///
     /// # Errors
     /// [`AnswerError::UnknownCall`], [`AnswerError::RepeatedResult`].
@@ -103,19 +104,19 @@ impl<'a> Answers<'a> {
         self.add(id.into(), reason.as_str().into(), Some(reason))
     }
 
-    /// Abandons every interrupt without an answer, and declines every tool call without a result.
+    /// Abandons all interrupts that have no answer, and declines all tool calls that have no result.
     pub fn decline_rest(&mut self, reason: impl Into<String>) -> &mut Self {
         let reason = reason.into();
         self.resume.cancel_rest();
         let rest: Vec<_> = self.calls().map(|call| call.id.clone()).collect();
         for id in rest {
-            // Each is one that waits.
+            // Each of these calls waits, so there is no error.
             let _ = self.decline(id, reason.as_str());
         }
         self
     }
 
-    /// Says something beside.
+    /// Adds a message of the user.
     pub fn message(&mut self, message: impl IntoUserMessage) -> &mut Self {
         self.message = Some(message.into_user_message(self.parts.ids));
         self
@@ -134,11 +135,12 @@ impl<'a> Answers<'a> {
         Ok(self)
     }
 
-    /// The turn that these begin. Nothing is sent, nor noted, before it is polled.
+    /// Starts a turn with these answers. Nothing is sent, and the thread does not change, before the turn is
+    /// polled.
     ///
     /// # Errors
     /// [`AnswerError::Resume`], if an interrupt has no answer, or has expired since it was answered (rule
-    /// T4); [`AnswerError::MissingResults`]. The thread is as it was.
+    /// T4); [`AnswerError::MissingResults`], if a tool call has no result. The thread stays as it was.
     pub fn send(self) -> Result<Turn<'a>, AnswerError> {
         let tool_call_ids: Vec<_> = self.calls().map(|call| call.id.clone()).collect();
         let Self { parts, resume, results, message } = self;
@@ -157,25 +159,25 @@ impl fmt::Debug for Answers<'_> {
     }
 }
 
-/// Why answers do not fit what a thread waits for.
+/// Why answers do not match what a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// Those to interrupts (rule T4).
+    /// An answer to an interrupt is invalid or missing (rule T4).
     Resume(ResumeError),
-    /// No such tool call waits for a result.
+    /// No tool call with this id waits for a result.
     UnknownCall {
-        /// What was answered.
+        /// The call.
         tool_call_id: ToolCallId,
     },
     /// The tool call has a result already.
     RepeatedResult {
-        /// What was answered.
+        /// The call.
         tool_call_id: ToolCallId,
     },
-    /// Tool calls have no result.
+    /// Some tool calls have no result.
     MissingResults {
-        /// Those, in the order made.
+        /// The calls, in the order in which they were made.
         tool_call_ids: Vec<ToolCallId>,
     },
 }
@@ -194,7 +196,7 @@ impl fmt::Display for AnswerError {
                 write!(f, "tool call {:?} does not wait for a result", tool_call_id.as_str())
             }
             AnswerError::RepeatedResult { tool_call_id } => {
-                write!(f, "tool call {:?} has a result already", tool_call_id.as_str())
+                write!(f, "tool call {:?} already has a result", tool_call_id.as_str())
             }
             AnswerError::MissingResults { tool_call_ids } => {
                 f.write_str("without a result:")?;
@@ -207,5 +209,5 @@ impl fmt::Display for AnswerError {
     }
 }
 
-/// [`AnswerError::Resume`] shows as its error does, which has no cause.
+/// [`AnswerError::Resume`] has the text of its error, and that error has no source.
 impl StdError for AnswerError {}

@@ -1,7 +1,7 @@
-//! A conversation over any agent, run after run: what was said, what is asked, and tools that the
-//! application runs.
+//! `Conversation`: many runs with any agent, as one conversation, with questions of the agent and tools that
+//! the application runs.
 //!
-//! A [`Conversation`] is an agent and a [`Thread`], which is what one saves. [`send`](Conversation::send)
+//! A [`Conversation`] is an agent and a [`Thread`], which the application can save. [`send`](Conversation::send)
 //! gives a [`Turn`]: the stream of updates of the run that it starts, and of those that follow because the
 //! agent called [`Tools`].
 //!
@@ -13,7 +13,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // An agent that counts what it was sent.
+//! // An agent that counts the messages that it was sent.
 //! let agent = agent_fn(|input| async move {
 //!     let mut chunk = TextMessageChunkEvent::new();
 //!     chunk.message_id = Some(format!("answer {}", input.messages.len()).into());
@@ -30,7 +30,7 @@
 //! while let Some(update) = turn.try_next().await? {
 //!     println!("{update:?}");
 //! }
-//! drop(turn); // One at a time.
+//! drop(turn); // Only one turn at a time.
 //! let (snapshot, ended) = conversation.send("And now?").finish().await;
 //! ended?;
 //! assert_eq!(snapshot.message("answer 3").unwrap().text().unwrap(), "3 messages");
@@ -62,10 +62,10 @@ pub use turn::Turn;
 
 use turn::Opening;
 
-/// An agent, and a thread with it.
+/// An agent and a thread of messages with it.
 ///
-/// A turn borrows it, so that there is one at a time. However a turn ends (well, with an error,
-/// aborted, dropped) the thread holds what came of it.
+/// A turn borrows the conversation, so there is only one at a time. However a turn ends (with success, with an
+/// error, aborted, dropped), the thread keeps what came before that.
 ///
 /// ```compile_fail,E0499
 /// # use ag_ui_stream::{Agent, conversation::Conversation};
@@ -85,7 +85,7 @@ pub struct Conversation<A> {
     tools: Tools,
 }
 
-/// What a turn works with: all of a conversation, borrowed.
+/// The parts of a conversation, as a turn borrows them.
 pub(crate) struct Parts<'a> {
     pub(crate) agent: &'a dyn Agent,
     pub(crate) thread: &'a mut Thread,
@@ -95,32 +95,32 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<A: Agent> Conversation<A> {
-    /// A conversation with this agent: a new thread, or one that was saved.
+    /// A conversation with this agent, over a new thread or a saved one.
     #[must_use]
     pub fn new(agent: A, thread: Thread) -> Self {
         let ids = Box::new(RandomIds::new());
         Self { agent, thread, ids, options: Options::new(), tools: Tools::new() }
     }
 
-    /// The same with tools, which the agent is told of with every run.
+    /// The same with tools. The input of every run lists them.
     #[must_use]
     pub fn with_tools(self, tools: Tools) -> Self {
         Self { tools, ..self }
     }
 
-    /// The same with other options of how runs are read. History and state are the thread's.
+    /// The same with other options for how runs are read. History and state always come from the thread.
     #[must_use]
     pub fn with_options(self, options: Options) -> Self {
         Self { options, ..self }
     }
 
-    /// The same with ids of runs and messages from here, in place of random ones.
+    /// The same with this generator for the ids of runs and messages, instead of random ids.
     #[must_use]
     pub fn with_ids(self, ids: impl IdGenerator + 'static) -> Self {
         Self { ids: Box::new(ids), ..self }
     }
 
-    /// What was said so far, and what is asked: to show, and to save.
+    /// The thread: what was said, and what waits for an answer. It can be saved.
     #[must_use]
     pub fn thread(&self) -> &Thread {
         &self.thread
@@ -132,7 +132,7 @@ impl<A: Agent> Conversation<A> {
         &mut self.thread
     }
 
-    /// Gives the thread back.
+    /// Returns the thread.
     #[must_use]
     pub fn into_thread(self) -> Thread {
         self.thread
@@ -144,29 +144,29 @@ impl<A: Agent> Conversation<A> {
         &self.agent
     }
 
-    /// The conversation as it stands.
+    /// The conversation after everything so far.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         self.thread.snapshot()
     }
 
-    /// Says something: text, [parts](Content), or a [`UserMessage`]. The updates of what the agent does
-    /// with it are a [`Turn`].
+    /// Sends a message: text, [parts](Content), or a [`UserMessage`]. Returns a [`Turn`], the stream of the
+    /// updates that follow.
     ///
-    /// Nothing is sent, nor noted, before the turn is polled. What is asked by the thread stays open, for
-    /// [`answers`](Conversation::answers).
+    /// Nothing is sent, and the thread does not change, before the turn is polled. Interrupts stay open until
+    /// [`answers`](Conversation::answers) answers them.
     pub fn send(&mut self, message: impl IntoUserMessage) -> Turn<'_> {
         let message = message.into_user_message(&mut *self.ids);
         Turn::new(self.parts(), Opening { message: Some(message), ..Opening::default() })
     }
 
-    /// Runs the agent with what the thread holds, and nothing new: once more after a run that failed.
+    /// Runs the agent again with the thread as it is, for example after a run that failed.
     pub fn run(&mut self) -> Turn<'_> {
         Turn::new(self.parts(), Opening::default())
     }
 
-    /// The answers to what the thread waits for, [interrupts](Thread::interrupts) and
-    /// [tool calls](Thread::pending_calls), to be filled in and sent.
+    /// Answers to fill in and send, for the [interrupts](Thread::interrupts) and the
+    /// [tool calls](Thread::pending_calls) that wait.
     pub fn answers(&mut self) -> Answers<'_> {
         Answers::new(self.parts())
     }
@@ -183,7 +183,7 @@ impl<A> fmt::Debug for Conversation<A> {
     }
 }
 
-/// What a user may say: text or [`Content`], which get a new id, or a whole [`UserMessage`].
+/// What can be sent as a message: text or [`Content`], which get a new id, or a whole [`UserMessage`].
 pub trait IntoUserMessage {
     /// The message.
     fn into_user_message(self, ids: &mut dyn IdGenerator) -> UserMessage;

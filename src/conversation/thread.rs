@@ -1,4 +1,4 @@
-//! What there is of a conversation between two runs. Without async: runs come in as their snapshots.
+//! `Thread`: the state of a conversation between two runs. It is not async: a run is added as its snapshot.
 
 use core::fmt;
 use std::collections::HashSet;
@@ -14,10 +14,10 @@ use crate::run_input::{Context, ResumeEntry, RunAgentInput};
 use crate::shared::Document;
 use crate::snapshot::{RunOutcome, Snapshot};
 
-/// A thread: messages and state, what the agent is told beside them, and what it waits for.
+/// A thread: its messages and state, the context for the agent, and the interrupts and tool calls that wait.
 ///
-/// It is saved and restored through `serde`, as a JSON object. Of a run that broke off the text is saved,
-/// and no tool call that is cut off ([`Snapshot::next_input`]).
+/// It is saved and restored through `serde`, as a JSON object. If a run broke off, its text is saved, but not
+/// a tool call that was cut off ([`Snapshot::next_input`]).
 ///
 /// ```
 /// use ag_ui_stream::conversation::Thread;
@@ -115,48 +115,48 @@ impl Thread {
         }
     }
 
-    /// Its id.
+    /// The id of the thread.
     #[must_use]
     pub fn thread_id(&self) -> &ThreadId {
         &self.thread_id
     }
 
-    /// The conversation after the last run, however that ended: [`Snapshot::run`] says it.
+    /// The conversation after the last run. [`Snapshot::run`] says how that run ended.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// The questions that no run was given an answer to, in the order asked (rule T4).
+    /// The interrupts that no run was given an answer to, in the order in which they came (rule T4).
     #[must_use]
     pub fn interrupts(&self) -> &[Interrupt] {
         &self.interrupts
     }
 
-    /// The tool calls that wait for a result of the application's (rule R9), in the order made. One that
-    /// an interrupt is about waits for that.
+    /// The tool calls that wait for a result from the application (rule R9), in the order in which they were
+    /// made. A call that an interrupt is about is not among them: it waits for the answer to the interrupt.
     pub fn pending_calls(&self) -> impl Iterator<Item = &ToolCall> {
         let is_asked = |id: &ToolCallId| self.interrupts.iter().any(|asked| asked.tool_call_id.as_ref() == Some(id));
         self.calls.iter().filter(move |id| !is_asked(id)).filter_map(|id| self.snapshot.tool_call(id))
     }
 
-    /// Adds a message, such as one of the system. Costs the messages, as do all changes here.
+    /// Adds a message, for example a system message. Costs the number of messages, as every change here does.
     pub fn push(&mut self, message: impl Into<Message>) {
         self.change(|input| input.messages.push(message.into()));
     }
 
-    /// Sets the shared state; `null` is `{}` for the next run (rule A6).
+    /// Sets the shared state; the next run gets `{}` for `null` (rule A6).
     pub fn set_state(&mut self, state: impl Into<Document>) {
         let state = state.into().to_value();
         self.change(|input| input.state = Some(state).filter(|state| !state.is_null()));
     }
 
-    /// Sets what else the agent is told with each run.
+    /// Sets the context in the input of each run.
     pub fn set_context(&mut self, context: impl IntoIterator<Item = Context>) {
         self.context = context.into_iter().collect();
     }
 
-    /// Sets what only this agent understands; `null` for nothing.
+    /// Sets the forwarded properties in the input of each run: anything that only this agent understands.
     pub fn set_forwarded_props(&mut self, props: impl Into<Value>) {
         self.forwarded_props = Some(props.into()).filter(|props| !props.is_null());
     }
@@ -177,8 +177,8 @@ impl Thread {
         self.forget_answered_calls();
     }
 
-    /// Adds what is said before a run: each result after the message that made its call and the results that
-    /// are there (rule S9), then the message.
+    /// Adds the messages that begin a run: each result after the message that made its call and after the
+    /// results that follow it already (rule S9), then the message of the user.
     pub(super) fn open(&mut self, results: Vec<ToolMessage>, message: Option<Message>) {
         if results.is_empty() && message.is_none() {
             return;
@@ -196,10 +196,10 @@ impl Thread {
         });
     }
 
-    /// Takes in what a run, or several on one stream, came to; the first was given these answers.
+    /// Adds the outcome of one run or of several on one stream. The first was given these answers.
     pub(super) fn close(&mut self, snapshot: Snapshot, answers: &[ResumeEntry]) {
         for (place, run) in snapshot.runs().enumerate() {
-            // One that failed before it began was given nothing.
+            // A run that failed before it began was given no answers.
             let sent = if place == 0 && run.run_id.is_some() { answers } else { &[] };
             let answers = sent.iter().chain(run.resume.as_deref().unwrap_or_default());
             let answered: HashSet<_> = answers.map(|answer| &answer.interrupt_id).collect();
@@ -216,7 +216,7 @@ impl Thread {
         self.forget_answered_calls();
     }
 
-    /// Leaves out the calls that have a result by now, or are not there any more.
+    /// Forgets the calls that have a result, and those that are no longer in the conversation.
     fn forget_answered_calls(&mut self) {
         if self.calls.is_empty() {
             return;
@@ -230,7 +230,7 @@ impl Thread {
     }
 }
 
-/// How much there is of everything.
+/// Shows the number of things instead of the things.
 impl fmt::Debug for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Thread")

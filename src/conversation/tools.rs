@@ -1,4 +1,4 @@
-//! Tools that the application runs for an agent, by name.
+//! `Tools`: the tools that the application runs for an agent, by name.
 
 use core::error::Error as StdError;
 use core::fmt;
@@ -18,11 +18,11 @@ use crate::run_input::Tool;
 type Handler = Arc<dyn Fn(String) -> BoxFuture<'static, Result<String, ToolFailed>> + Send + Sync>;
 type Ask = Arc<dyn Fn(ToolCall) -> BoxFuture<'static, Consent> + Send + Sync>;
 
-/// Tools of the application's: what the agent is told of them, and what does the work.
+/// The tools of the application: the description that the agent gets, and the function that does the work.
 ///
 /// A [`Conversation`](super::Conversation) runs them when the run that called them has ended, one after the
-/// other in the order of the calls, and gives the results to the next run. What fails, with its arguments or
-/// within, is a result too, marked as an error ([`ToolMessage::error`]): the agent may try again.
+/// other in the order of the calls, and gives the results to the next run. Invalid arguments or a failure give
+/// a result too, marked as an error ([`ToolMessage::error`]), so that the agent may try again.
 ///
 /// ```
 /// use ag_ui_stream::conversation::{Consent, ToolFailed, Tools};
@@ -61,7 +61,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// How many runs may follow in a turn because of tools, unless told otherwise.
+    /// How many runs may follow in a turn because of tools, by default.
     pub const DEFAULT_ROUNDS: usize = 16;
 
     /// No tools.
@@ -70,10 +70,10 @@ impl Tools {
         Self { tools: Vec::new(), consent: None, rounds: Self::DEFAULT_ROUNDS }
     }
 
-    /// Adds a tool and what does its work, in place of one of the same name.
+    /// Adds a tool and the function that does its work. Replaces a tool of the same name.
     ///
-    /// The arguments are read as a type of the application's; where there are none, as those of `{}`. What
-    /// the future gives is the content of the result: text as it is, everything else as JSON.
+    /// The arguments are read as the type that the function takes; if there are none, they are read as `{}`.
+    /// The output of the future is the content of the result: text as it is, anything else as JSON.
     #[must_use]
     pub fn with<T, F, Fut, R>(self, tool: Tool, work: F) -> Self
     where
@@ -125,14 +125,15 @@ impl Tools {
         self.with(tool, work)
     }
 
-    /// Adds a tool whose calls the application answers itself: they are
+    /// Adds a tool without a function. The application answers its calls: they are
     /// [pending](super::Thread::pending_calls) when the turn ends.
     #[must_use]
     pub fn declare(self, tool: Tool) -> Self {
         self.insert(tool, None)
     }
 
-    /// Asks before each call. A call that is denied is not done; the reason is its result, marked as an error.
+    /// Asks this closure before each call. A denied call is not made; its result is the reason, marked as an
+    /// error.
     #[must_use]
     pub fn with_consent<F, Fut>(self, ask: F) -> Self
     where
@@ -142,13 +143,14 @@ impl Tools {
         Self { consent: Some(Arc::new(move |call| ask(call).boxed())), ..self }
     }
 
-    /// How many runs may follow in a turn because of tools: then it ends with [`TooManyRounds`].
+    /// Sets how many runs may follow in a turn because of tools. After that the turn ends with
+    /// [`TooManyRounds`].
     #[must_use]
     pub fn with_max_rounds(self, rounds: usize) -> Self {
         Self { rounds, ..self }
     }
 
-    /// What the agent is told of.
+    /// The tools as the agent is told of them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Tool> {
         self.tools.iter().map(|(tool, _)| tool)
     }
@@ -167,7 +169,7 @@ impl Tools {
         self.rounds
     }
 
-    /// What does the work of a tool.
+    /// The function that does the work of a tool.
     fn handler(&self, name: &str) -> Option<&Handler> {
         self.tools.iter().find(|(tool, _)| tool.name == name)?.1.as_ref()
     }
@@ -176,7 +178,7 @@ impl Tools {
         self.handler(name).is_some()
     }
 
-    /// Does what is called for, if that is allowed, and gives the result.
+    /// Makes a call, if it is allowed, and gives its result.
     pub(super) fn call(&self, call: ToolCall, id: String) -> BoxFuture<'static, ToolMessage> {
         let handler = self.handler(&call.function.name).cloned();
         let consent = self.consent.clone();
@@ -209,7 +211,7 @@ async fn done(call: ToolCall, handler: Option<Handler>, consent: Option<Ask>) ->
     }
 }
 
-/// Text as it is, everything else as JSON.
+/// A value as the content of a result: text as it is, anything else as JSON.
 fn text_of(result: &impl Serialize) -> Result<String, ToolFailed> {
     match serde_json::to_value(result) {
         Ok(Value::String(text)) => Ok(text),
@@ -234,16 +236,16 @@ impl fmt::Debug for Tools {
     }
 }
 
-/// Whether a tool call may be done.
+/// Whether a tool call may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consent {
-    /// It may.
+    /// It may be made.
     Allow,
-    /// It may not; the agent is told this.
+    /// It may not be made; the agent is told this reason.
     Deny(String),
 }
 
-/// What a tool says where it fails, for the agent to read. Any error with a text turns into it.
+/// The failure of a tool, as text for the agent. Any error converts into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFailed(String);
 
@@ -260,10 +262,10 @@ impl<E: StdError> From<E> for ToolFailed {
     }
 }
 
-/// A turn in which the agent called tools again and again.
+/// The error of a turn in which the agent called tools in too many runs.
 ///
 /// The error within [`AgentError`](crate::agent::AgentError): `error.downcast_ref::<TooManyRounds>()`. The
-/// last calls wait: [`Thread::pending_calls`](super::Thread::pending_calls).
+/// calls of the last run wait: [`Thread::pending_calls`](super::Thread::pending_calls).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TooManyRounds {
@@ -273,7 +275,7 @@ pub struct TooManyRounds {
 
 impl fmt::Display for TooManyRounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the agent called tools in more than {} runs that followed on tools", self.max)
+        write!(f, "the agent called tools in more than {} runs of one turn", self.max)
     }
 }
 

@@ -1,4 +1,5 @@
-//! One turn of a conversation: a run, and those that follow on the calls of tools.
+//! `Turn`: one turn of a conversation, as a stream of updates: a run, and the runs that follow because the
+//! agent called tools.
 //!
 //! ```text
 //!            polled          the stream is there         it ends, calls wait
@@ -27,35 +28,36 @@ use crate::options::Options;
 use crate::run_input::ResumeEntry;
 use crate::snapshot::{Snapshot, Update};
 
-/// The updates of one turn: of the run that it starts, and of those that follow when the
+/// The updates of one turn: of the run that it starts, and of the runs that follow when the
 /// [tools](super::Tools) that the agent called have given their results.
 ///
-/// Each run's come as those of [`updates`](EventStreamExt::updates). Tools are run once the run that called
-/// them has ended well, one after the other; their results are in the snapshots of the next run.
+/// The updates of each run are those of [`updates`](EventStreamExt::updates). Tools are run one after the
+/// other, after the run that called them has ended with success; their results are in the snapshots of the
+/// next run.
 ///
 /// # Ending
-/// When a run has ended and no call waits for a tool of the registry; when something waits for the
-/// application ([`Thread::interrupts`](super::Thread::interrupts),
-/// [`Thread::pending_calls`](super::Thread::pending_calls)); after an error.
+/// The turn ends when a run has ended and no call waits for a tool of the registry; when something waits for
+/// the application ([`Thread::interrupts`](super::Thread::interrupts),
+/// [`Thread::pending_calls`](super::Thread::pending_calls)); and after an error.
 ///
 /// # Errors
-/// Those of the agent and of its stream; [`TooManyRounds`] in [`Error::Source`]. The thread has what came
-/// before.
+/// The errors of the agent and of its stream; [`TooManyRounds`] in [`Error::Source`]. The thread keeps what
+/// came before the error.
 ///
 /// # Cancel safety
-/// A dropped `next()` loses nothing. To drop the turn is to abort it: the thread keeps what came, a run that
-/// was active is truncated, and a tool that was at work is still asked for.
+/// A dropped `next()` loses nothing. Dropping the turn aborts it: the thread keeps what came, an active run is
+/// truncated, and the call of a tool that was at work still waits.
 #[must_use = "streams do nothing unless polled"]
 pub struct Turn<'a> {
     parts: Parts<'a>,
     state: State<'a>,
-    /// What the run was given to answer interrupts.
+    /// The answers to interrupts that the run was given.
     answers: Vec<ResumeEntry>,
-    /// How many runs began because of tools.
+    /// How many runs of this turn began because of tools.
     rounds: usize,
 }
 
-/// What a turn begins with.
+/// The messages and answers that a turn begins with.
 #[derive(Default)]
 pub(crate) struct Opening {
     pub(crate) message: Option<UserMessage>,
@@ -76,7 +78,7 @@ impl<'a> Turn<'a> {
         Self { parts, state: State::Planned(opening), answers: Vec::new(), rounds: 0 }
     }
 
-    /// The conversation as it stands after everything that came so far.
+    /// The conversation after everything that came so far.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         match &self.state {
@@ -85,8 +87,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Reads the turn to its end, and gives the conversation after it together with how it went, so that
-    /// a `?` does not lose the first for the second.
+    /// Reads the turn to its end, and gives both the conversation after it and the result, so that `?` does
+    /// not lose the conversation.
     pub async fn finish(mut self) -> (Snapshot, Result<(), Error<AgentError>>) {
         let mut result = Ok(());
         while let Some(update) = self.next().await {
@@ -95,13 +97,13 @@ impl<'a> Turn<'a> {
         (self.snapshot().clone(), result)
     }
 
-    /// Breaks the turn off, as dropping it does, and gives what came of it.
+    /// Aborts the turn, as dropping it does, and gives the conversation so far.
     pub fn abort(mut self) -> Snapshot {
         self.close();
         self.snapshot().clone()
     }
 
-    /// Starts a run with what there is to say.
+    /// Starts a run with these messages and answers.
     fn begin(&mut self, opening: Opening) {
         let Parts { agent, thread, ids, options, tools } = &mut self.parts;
         thread.open(opening.results, opening.message.map(Message::User));
@@ -114,7 +116,7 @@ impl<'a> Turn<'a> {
         self.state = State::Starting(agent.run(input), Box::new(options));
     }
 
-    /// Gives the thread what a run came to, which may be under way.
+    /// Gives the conversation so far to the thread, and ends the run, which may still be active.
     fn close(&mut self) {
         if let State::Running(mut updates) = core::mem::replace(&mut self.state, State::Ended) {
             updates.abandon();
@@ -122,7 +124,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// What is to be done after a run that ended, and after each tool.
+    /// Chooses what comes after a run, and after each tool: the next tool or nothing.
     fn go_on(&mut self) -> Result<(), TooManyRounds> {
         let Parts { thread, ids, tools, .. } = &mut self.parts;
         let max = tools.rounds();

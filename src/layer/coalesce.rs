@@ -1,4 +1,4 @@
-//! A layer that joins deltas.
+//! `Coalesce`: a layer that joins deltas that follow each other.
 
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -23,13 +23,13 @@ use crate::run_input::RunAgentInput;
 /// Joins deltas of one message, call or thought that follow each other: fewer events for a slow reader, and
 /// the same conversation.
 ///
-/// One is held as long as the next is there already, is of the same item, and all together are no longer
-/// than [`max_bytes`](Coalesce::max_bytes), up to 64 at once; with `within` (features `sse` and `websocket`, for a tokio
-/// runtime) also while the time is not over. What is held comes out before anything else does, an error
-/// included. A delta with metadata or a `rawEvent` is left as it is.
+/// A delta is held as long as the next event is ready, is a delta of the same item, and both together are no
+/// longer than [`max_bytes`](Coalesce::max_bytes); at most 64 are joined at once. With `within` (features `sse`
+/// and `websocket`, on a tokio runtime) it is held up to that time as well. The held delta comes out before
+/// anything else, also before an error. A delta with metadata or a `rawEvent` stays as it is.
 ///
 /// # Cost
-/// Each delta is copied once more.
+/// One more copy of each delta.
 ///
 /// # Examples
 /// ```
@@ -68,19 +68,19 @@ impl Default for Coalesce {
 }
 
 impl Coalesce {
-    /// Joins what is there already, up to 4096 bytes, and waits for nothing.
+    /// Joins the deltas that are ready, up to 4096 bytes, and does not wait.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Joins no more than this many bytes; a delta that is longer is left as it is.
+    /// Joins at most this many bytes; a longer delta stays as it is.
     #[must_use]
     pub fn max_bytes(self, max_bytes: usize) -> Self {
         Self { max_bytes, ..self }
     }
 
-    /// Holds a delta for this long at most, to join it with those that come later.
+    /// Holds a delta for at most this long, to join it with those that come later.
     #[cfg(any(feature = "sse", feature = "websocket"))]
     #[must_use]
     pub fn within(self, within: Duration) -> Self {
@@ -107,7 +107,7 @@ impl OnItems for Coalesce {
 /// A delta that may grow.
 struct Held {
     first: Indexed,
-    /// The whole, once there is more than one.
+    /// The joined text, if there is more than one delta.
     joined: String,
 }
 
@@ -116,7 +116,7 @@ impl Held {
         if self.joined.is_empty() { delta(&self.first.event).map_or(0, |delta| delta.len()) } else { self.joined.len() }
     }
 
-    /// Takes a delta over, where it continues this one and both fit.
+    /// Adds a delta, if it is of the same item and both fit.
     fn join(&mut self, other: &Indexed, max_bytes: usize) -> bool {
         let Some(more) = joinable(other) else { return false };
         if !is_same_item(&self.first.event, &other.event) || self.len().saturating_add(more.len()) > max_bytes {
@@ -152,7 +152,7 @@ fn delta(event: &Event) -> Option<&SmolStr> {
     }
 }
 
-/// The delta of an event that says nothing else.
+/// The delta of an event that has no metadata and no `rawEvent`.
 fn joinable(indexed: &Indexed) -> Option<&SmolStr> {
     let base = indexed.event.base();
     let says_more = base.metadata.is_some() || base.raw_event.is_some() || indexed.halves != Halves::default();
@@ -171,21 +171,21 @@ fn is_same_item(one: &Event, other: &Event) -> bool {
     is_same && one.subagent_run_id() == other.subagent_run_id()
 }
 
-/// The items of a run with deltas joined. A poll loop of its own: what it gives depends on whether more is
-/// there, and on the time, which a machine knows nothing of.
+/// The items of a run with deltas joined. It has a poll loop of its own, because its output depends on whether
+/// more is ready, and on the time; a machine knows neither.
 struct Coalesced {
-    /// Gone once it ended or failed.
+    /// `None` after it ended or failed.
     source: Option<Items<RawEventStream>>,
     options: Coalesce,
     held: Option<Held>,
-    /// What comes after what was held.
+    /// The item that comes after the held delta.
     next: Option<Result<Item, Error<AgentError>>>,
     #[cfg(any(feature = "sse", feature = "websocket"))]
     timer: Option<Timer>,
 }
 
 impl Coalesced {
-    /// Nothing more is there: whether what is held has to wait all the same.
+    /// Whether the held delta still has to wait, though nothing more is ready.
     #[cfg(any(feature = "sse", feature = "websocket"))]
     fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(within) = self.options.within else { return Poll::Ready(()) };

@@ -1,4 +1,5 @@
-//! A layer that leaves events out, and nothing half.
+//! `Filter`: a layer that leaves out the calls of some tools, or events of some kinds, with all that belongs to
+//! them.
 
 use core::fmt;
 use std::collections::{HashSet, VecDeque};
@@ -17,9 +18,9 @@ use crate::run_input::RunAgentInput;
 
 /// Leaves out the calls of some tools, or whole kinds of events.
 ///
-/// With a call go all of its events, its result, its encrypted value, and its place in MESSAGES_SNAPSHOT,
-/// in the history of RUN_STARTED and in the outcome of RUN_FINISHED. With a kind go all events of that
-/// kind, and messages of it. So what stays is as legal as the whole was.
+/// A call is left out with all of its events, its result, its encrypted value, and its entries in
+/// MESSAGES_SNAPSHOT, in the history of RUN_STARTED and in the outcome of RUN_FINISHED. A kind is left out with
+/// all events and messages of that kind. So the rest of a legal stream is legal.
 ///
 /// # Cost
 /// An entry for each call that is left out.
@@ -37,7 +38,7 @@ enum Keep {
     Kinds(Arc<dyn Fn(EventKind) -> bool + Send + Sync>),
 }
 
-/// A kind of events that can be left out, all or none. Those that begin or end a run cannot.
+/// A kind of events that can be left out. The events that begin or end a run cannot be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -51,11 +52,11 @@ pub enum EventKind {
     Steps,
     /// State.
     State,
-    /// The conversation as a whole: MESSAGES_SNAPSHOT.
+    /// MESSAGES_SNAPSHOT.
     Messages,
     /// Activity.
     Activity,
-    /// That subagents begin and end; what they do stays attributed to them (rule O5).
+    /// The events that begin and end subagents. Their other events stay attributed to them (rule O5).
     Subagents,
     /// CUSTOM.
     Custom,
@@ -100,12 +101,12 @@ impl EventKind {
 }
 
 impl Filter {
-    /// Keeps the calls of those tools for whose name this is true.
+    /// Keeps the calls of the tools for whose name the closure returns true.
     pub fn tools(keep: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self { keep: Keep::Tools(Arc::new(keep)) }
     }
 
-    /// Keeps those kinds of events for which this is true.
+    /// Keeps the kinds of events for which the closure returns true.
     pub fn kinds(keep: impl Fn(EventKind) -> bool + Send + Sync + 'static) -> Self {
         Self { keep: Keep::Kinds(Arc::new(keep)) }
     }
@@ -145,7 +146,7 @@ impl Sieve {
         }
     }
 
-    /// Whether a call of this name stays; takes note of one that does not.
+    /// Whether a call of this name stays; if not, notes its id.
     fn keeps_call(&mut self, id: &ToolCallId, name: &str) -> bool {
         let keeps = match &self.keep {
             Keep::Tools(keep) => keep(name),
@@ -157,7 +158,7 @@ impl Sieve {
         keeps
     }
 
-    /// Takes note of the calls that messages have.
+    /// Notes the calls in messages.
     fn learn(&mut self, messages: &[Message]) {
         for call in messages.iter().flat_map(Message::tool_calls) {
             self.keeps_call(&call.id, call.function.name.as_ref());
@@ -213,7 +214,7 @@ impl Sieve {
                 }
                 let is_empty = kept.is_empty();
                 message.tool_calls = (!is_empty).then(|| kept.into_iter().collect());
-                // One that was made by its calls goes with them (rule A3).
+                // A message that exists only for its calls is left out with them (rule A3).
                 !is_empty || message.content.is_some()
             }
             _ => true,
@@ -228,7 +229,7 @@ impl Sieve {
                 }
             }
             RunFinishedOutcome::Interrupt(interrupt) => {
-                // The question stays: somebody has to answer it.
+                // The interrupt itself stays, because it must be answered.
                 let interrupts = interrupt.interrupts.as_slice().iter().cloned().map(|mut interrupt| {
                     let is_hidden = interrupt.tool_call_id.as_ref().is_some_and(|id| self.hidden.contains(id));
                     interrupt.tool_call_id = interrupt.tool_call_id.filter(|_| !is_hidden);

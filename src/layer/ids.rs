@@ -1,4 +1,4 @@
-//! A layer that gives things other ids.
+//! `RewriteIds`: a layer that gives messages, tool calls, subagents and interrupts other ids.
 
 use core::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::item::Item;
 use crate::message::Message;
 use crate::run_input::RunAgentInput;
 
-/// What an id names.
+/// The kind of thing that an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdKind {
@@ -28,12 +28,12 @@ pub enum IdKind {
     Interrupt,
 }
 
-/// Gives messages, tool calls, subagents and interrupts other ids, wherever one is named; those of runs and
+/// Gives messages, tool calls, subagents and interrupts other ids, wherever they are named. The ids of runs and
 /// threads stay.
 ///
-/// Two ids of a kind must not be given the same new one, or things are mixed that were not. What a run is
-/// given has the new ids, in its messages and its answers: an agent that knows its own by their ids gets
-/// those back with [`input`](RewriteIds::input).
+/// Two ids of one kind must not get the same new id, or different things become one. The input of the next run
+/// has the new ids, in its messages and its answers. If the agent needs its own ids there, turn them back with
+/// [`input`](RewriteIds::input).
 ///
 /// # Examples
 /// ```
@@ -63,12 +63,12 @@ pub struct RewriteIds {
 type Rewrite<'a> = dyn Fn(IdKind, &str) -> String + Send + Sync + 'a;
 
 impl RewriteIds {
-    /// A layer that gives each id in what comes from the agent this one instead.
+    /// A layer that replaces each id in the events of the agent by the result of this closure.
     pub fn new(rewrite: impl Fn(IdKind, &str) -> String + Send + Sync + 'static) -> Self {
         Self { output: Arc::new(rewrite), input: None }
     }
 
-    /// The same, which gives each id in what goes to the agent this one instead.
+    /// The same, and replaces each id in the input of the agent by the result of this closure.
     #[must_use]
     pub fn input(self, rewrite: impl Fn(IdKind, &str) -> String + Send + Sync + 'static) -> Self {
         Self { input: Some(Arc::new(rewrite)), ..self }
@@ -105,7 +105,7 @@ impl fmt::Debug for RewriteIds {
     }
 }
 
-/// An id of this crate, with what it names.
+/// A type of id, with the kind of thing that it names.
 trait Named: From<String> + AsRef<str> {
     const KIND: IdKind;
 }
@@ -133,7 +133,7 @@ fn ids<'a, I: Named + 'a>(all: impl IntoIterator<Item = &'a mut I>, rewrite: &Re
     all.into_iter().for_each(|one| id(one, rewrite));
 }
 
-/// Gives each id in an event another one.
+/// Replaces each id in an event.
 pub(super) fn rewrite_event(event: &mut Event, rewrite: &Rewrite<'_>) {
     if let Some(tag) = event.tag_mut() {
         ids(tag, rewrite);
@@ -218,7 +218,7 @@ pub(super) fn rewrite_event(event: &mut Event, rewrite: &Rewrite<'_>) {
     }
 }
 
-/// The same, in what a run is given.
+/// Replaces each id in the input of a run.
 pub(super) fn rewrite_input(input: &mut RunAgentInput, rewrite: &Rewrite<'_>) {
     rewrite_messages(&mut input.messages, rewrite);
     for answer in input.resume.iter_mut().flatten() {

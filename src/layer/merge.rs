@@ -1,4 +1,4 @@
-//! Several agents as subagents of one run.
+//! `merge`: makes one agent of several, which run as subagents of one run.
 
 use core::fmt;
 use core::pin::pin;
@@ -23,24 +23,24 @@ use crate::options::Options;
 use crate::producer::{self, Failure, Finish, OpenSubagent, RunContext};
 use crate::run_input::RunAgentInput;
 
-/// Several agents as one, which runs them at once, as subagents of one run.
+/// Makes one agent of several. It runs them at the same time, as subagents of one run.
 ///
-/// Each is given the input. Its events come as they come, attributed to the subagent of its name (rule O1),
-/// with that name before its ids: `researcher/m1`. What a subagent of its own does stays that one's, within
-/// it.
+/// Each agent gets the input. Its events are passed on in the order in which they come, attributed to the
+/// subagent of its name (rule O1), and its ids get that name as a prefix: `researcher/m1`. If an agent has
+/// subagents of its own, they become subagents of that subagent.
 ///
-/// | where an agent | its subagent | the run, once all are done |
+/// | if an agent | its subagent | the run, after all are done |
 /// |---|---|---|
 /// | finishes | finishes, with the result | is a success |
 /// | waits for answers | is suspended | waits for the answers of all |
-/// | is cancelled | fails with the code `cancelled` | is cancelled, where no other finished or waits |
-/// | fails, breaks off or breaks a rule | fails with the message; what it had open is closed | fails, where all have |
+/// | is cancelled | fails with the code `cancelled` | is cancelled, if no other finished or waits |
+/// | fails, breaks off or breaks a rule | fails with the message; its open items are closed | fails, if all have |
 ///
-/// With the answers to a run that waits, those agents are run that asked, and given their own answers.
+/// If the input has answers to a run that waits, only the agents that asked are run, each with its own answers.
 ///
-/// State is the run's (rule O8): agents that share one see to it that they agree. A MESSAGES_SNAPSHOT of one
-/// agent would drop the messages of the others (rule A2), and is left out. Warnings are logged. Only the
-/// first run of each agent counts.
+/// The run has one state (rule O8): agents that write it must agree about it. A MESSAGES_SNAPSHOT of one agent
+/// would drop the messages of the others (rule A2), so it is left out. Warnings are logged. Only the first run
+/// of each agent is read.
 ///
 /// # Examples
 /// ```
@@ -74,7 +74,7 @@ where
     agents.into_iter().fold(none, |merged, (name, agent)| merged.and(name, agent))
 }
 
-/// The agent that [`merge`] makes.
+/// An agent made of several by [`merge`].
 #[derive(Clone)]
 pub struct Merged {
     branches: Vec<Branch>,
@@ -83,13 +83,13 @@ pub struct Merged {
 #[derive(Clone)]
 struct Branch {
     name: String,
-    /// Unlike any other, and without a slash, which ends it before an id.
+    /// The name, unlike any other, and without a slash, for a slash separates it from an id.
     id: String,
     agent: Arc<dyn Agent>,
 }
 
 impl Merged {
-    /// The same with another agent. One whose name is there already is told from that by a number.
+    /// The same with one more agent. If its name is taken, it gets a number.
     #[must_use]
     pub fn and(mut self, name: impl Into<String>, agent: impl Agent + 'static) -> Self {
         let name = name.into();
@@ -119,7 +119,7 @@ impl Agent for Merged {
         Ok(told(
             Options::of_run(&input),
             producer::run(input, |run| async move {
-                // All are announced before one of them speaks.
+                // All subagents are started before the first event of one of them.
                 let mut running = Vec::new();
                 for branch in &branches {
                     let start = SubagentStartedEvent::new(branch.id.as_str(), branch.name.as_str());
@@ -139,18 +139,18 @@ enum End {
 }
 
 impl Branch {
-    /// Whether it has something to do: where there are answers, it is one that asked.
+    /// Whether it is to be run: if there are answers, only an agent that asked is.
     fn is_asked(&self, input: &RunAgentInput) -> bool {
         let mut answers = input.resume.iter().flatten().peekable();
         answers.peek().is_none() || answers.any(|answer| self.own(answer.interrupt_id.as_str()).is_some())
     }
 
-    /// What the agent itself calls a thing; `None` for one that is not its own.
+    /// The id that the agent itself gave to a thing; `None` for a thing of another agent.
     fn own<'a>(&self, id: &'a str) -> Option<&'a str> {
         id.strip_prefix(self.id.as_str())?.strip_prefix('/')
     }
 
-    /// Runs the agent to its end. What fails is its end, except that nobody reads any more.
+    /// Runs the agent to its end. An error becomes its end, unless the stream of the run was dropped.
     async fn run(&self, run: &RunContext, subagent: OpenSubagent) -> Result<End, Error> {
         let end = match self.relay(run.input().clone(), &subagent).await {
             Ok(end) => end,
@@ -167,7 +167,7 @@ impl Branch {
         Ok(end)
     }
 
-    /// Writes the events of the agent, up to the end of its run.
+    /// Writes the events of the agent until its run ends.
     async fn relay(&self, mut input: RunAgentInput, subagent: &OpenSubagent) -> Result<End, AgentError> {
         if let Some(answers) = &mut input.resume {
             answers.retain(|answer| self.own(answer.interrupt_id.as_str()).is_some());
@@ -190,7 +190,7 @@ impl Branch {
                 }
             }
         }
-        // Verification does not let a run end so.
+        // Verification does not let a run end like this.
         Err(Error::<core::convert::Infallible>::from(Truncated::new(0, None, TruncatedBy::Close)).to_string().into())
     }
 
@@ -223,7 +223,7 @@ impl Branch {
     }
 }
 
-/// What a run of several comes to.
+/// The outcome of the run of several agents.
 fn together<'a>(ends: impl Iterator<Item = (&'a Branch, End)>) -> Result<Finish, AgentError> {
     let mut interrupts: Vec<Interrupt> = Vec::new();
     let mut pending = Vec::new();
@@ -272,7 +272,7 @@ fn together<'a>(ends: impl Iterator<Item = (&'a Branch, End)>) -> Result<Finish,
     Ok(finish)
 }
 
-/// What owners are recorded of, each by its id (rule O3).
+/// The kinds of things whose owner is recorded, each by its id (rule O3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Table {
     Messages,
@@ -283,8 +283,8 @@ enum Table {
 
 type Owners = HashMap<(Table, String), SubagentRunId>;
 
-/// Gives an event without a tag that of the thing which it is about, else the subagent's: where within its
-/// own run it needed none, it needs one now, or must agree with another (rules O2, O4).
+/// Gives an event without a tag the tag of the thing that it is about, or else the tag of the subagent: an event
+/// of a parent agent needs no tag, but the same event of a subagent needs one (rules O2, O4).
 fn attribute(event: &mut Event, subagent: &SubagentRunId, owners: &mut Owners) {
     let key = |table, id: &dyn AsRef<str>| Some((table, id.as_ref().to_owned()));
     let mut parent = None;
@@ -325,7 +325,7 @@ fn attribute(event: &mut Event, subagent: &SubagentRunId, owners: &mut Owners) {
     if let Some(thing) = thing.filter(|_| replaces || held.is_none()) {
         owners.insert(thing, owner.clone());
     }
-    // A call makes a message that nobody spoke of, and that is then its owner's (rule A3).
+    // A call makes the message that it names, if there is none; the message gets the owner of the call (A3).
     if let Some(parent) = parent {
         owners.entry(parent).or_insert_with(|| owner.clone());
     }

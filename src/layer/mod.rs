@@ -1,7 +1,7 @@
-//! Layers around agents: what comes from an agent, changed, watched or begun again on the way.
+//! Layers: agents around an agent, which change or watch its events, or run it again.
 //!
-//! [`AgentExt::layer`](crate::AgentExt::layer) puts one around an agent, which gives an agent; the layer that
-//! is added last sees the events last.
+//! [`AgentExt::layer`](crate::AgentExt::layer) puts a layer around an agent and gives the agent that results.
+//! The layer that is added last sees the events last.
 //!
 //! | layer | what it does |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | [`RewriteIds`] | gives messages, calls and subagents other ids |
 //! | [`Coalesce`] | joins deltas that follow each other |
 //! | [`Observe`] | shows each item, and the end, to a closure |
-//! | [`Retry`] | runs again what did not begin |
+//! | [`Retry`] | runs the agent again if its run did not begin |
 //! | [`Through`] | passes items through a [machine](crate::machine::Machine) of your own |
-//! | [`merge`] | several agents as subagents of one run: no layer, but an agent of agents |
+//! | [`merge`] | not a layer: makes one agent of several, as subagents of one run |
 //!
 //! # What holds for all
 //! - They work on items, events and warnings, after enforcement and verification; so does what they give.
@@ -79,7 +79,7 @@ pub use merge::{Merged, merge};
 pub use observe::{Observe, Seen};
 pub use retry::{Retried, Retry};
 
-/// An agent with a layer around it: what [`AgentExt::layer`](crate::AgentExt::layer) gives.
+/// An agent with a layer around it: made by [`AgentExt::layer`](crate::AgentExt::layer).
 #[derive(Clone, Debug)]
 pub struct Layered<A, L> {
     agent: A,
@@ -91,12 +91,12 @@ impl<A, L> Layered<A, L> {
         Self { agent, layer }
     }
 
-    /// The agent within.
+    /// The inner agent.
     pub fn get_ref(&self) -> &A {
         &self.agent
     }
 
-    /// Gives the agent within back.
+    /// Returns the inner agent.
     pub fn into_inner(self) -> A {
         self.agent
     }
@@ -104,12 +104,12 @@ impl<A, L> Layered<A, L> {
 
 /// What a layer does with the items of a run.
 trait OnItems: Send + Sync {
-    /// What the agent is given.
+    /// The input that the agent gets.
     fn on_input(&self, input: RunAgentInput) -> RunAgentInput {
         input
     }
 
-    /// What comes of it.
+    /// The items that come out of the layer.
     fn on_items(&self, input: &RunAgentInput, items: Items<RawEventStream>) -> RawEventStream;
 }
 
@@ -149,7 +149,7 @@ fn with_limits(events: RawEventStream, limits: SaidLimits) -> RawEventStream {
     events.flat_map(said).boxed()
 }
 
-/// For each layer that works on items: how it is put around an agent.
+/// Implements `Layer` for each layer that works on items.
 macro_rules! layers {
     ($($name:ident<$($param:ident),*> $(where [$($bounds:tt)*])?;)*) => {$(
         impl<A: Agent, $($param),*> Layer<A> for $name<$($param),*> $(where $($bounds)*)? {
@@ -172,8 +172,8 @@ layers! {
 
 /// Passes the items of each run through a machine of your own.
 ///
-/// The machine is made anew for each run, from its input. What it gives has to be legal: the next stage
-/// says so where it is not.
+/// Each run gets a new machine, made from its input. The output of the machine must be legal: if it is not, the
+/// next stage gives an error.
 ///
 /// # Examples
 /// ```
@@ -227,7 +227,7 @@ pub struct Through<F, M> {
 }
 
 impl<F: Fn(&RunAgentInput) -> M, M> Through<F, M> {
-    /// A layer with the machine that this makes for each run.
+    /// A layer with the machine that this closure makes for each run.
     pub fn new(machine: F) -> Self {
         Self { machine, made: core::marker::PhantomData }
     }

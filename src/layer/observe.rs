@@ -1,4 +1,4 @@
-//! A layer that shows what comes to a closure.
+//! `Observe`: a layer that shows each item of a run, and its end, to a closure.
 
 use core::fmt;
 
@@ -12,29 +12,29 @@ use crate::id::RunId;
 use crate::item::Item;
 use crate::run_input::RunAgentInput;
 
-/// Shows each item of a run to a closure, then what ended it: for logs, counters, tests.
+/// Shows each item of a run to a closure, then how the run ended: for logs, counters, tests.
 ///
-/// A run that cannot be started is not shown: there is nothing of it, and who runs the agent has the error
-/// at once. Nor is the end of one that is dropped.
+/// The closure does not see a run that cannot be started, whose error the caller gets at once, nor the end of a
+/// stream that is dropped.
 #[derive(Clone)]
 pub struct Observe<F> {
     see: F,
 }
 
-/// What an [`Observe`] sees of a run.
+/// An item or the end of a run, as an [`Observe`] shows it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Seen<'a> {
     /// An event or a warning.
     Item(&'a Item),
-    /// What ended the stream before its time.
+    /// The error that ended the stream.
     Error(&'a Error<AgentError>),
-    /// The stream came to its proper end.
+    /// The stream ended without an error.
     End,
 }
 
 impl<F: Fn(&RunId, Seen<'_>)> Observe<F> {
-    /// A layer that shows to this closure what it sees, and of which run.
+    /// A layer that calls this closure with the id of the run and what it sees.
     pub fn new(see: F) -> Self {
         Self { see }
     }
@@ -47,7 +47,7 @@ where
     fn on_items(&self, input: &RunAgentInput, items: Items<RawEventStream>) -> RawEventStream {
         let (see, run) = (self.see.clone(), input.run_id.clone());
         let (see_end, ended_run) = (self.see.clone(), input.run_id.clone());
-        // The stream's end is an item of its own, so that a failed one is not shown as ended.
+        // The end is an item of its own, so that a stream that failed is not shown as ended too.
         let with_end = items.map(Some).chain(stream::once(async { None }));
         raw_event_stream(
             input,

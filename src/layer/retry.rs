@@ -1,4 +1,4 @@
-//! A layer that runs again what did not begin.
+//! `Retry`: a layer that runs an agent again if its run did not begin.
 
 use core::fmt;
 
@@ -11,17 +11,17 @@ use crate::error::{AgentError, Error, Truncated, TruncatedBy};
 use crate::raw::RawItem;
 use crate::run_input::RunAgentInput;
 
-/// Runs an agent again whose run did not begin: it could not be run, or its stream failed or ended before
-/// the first event. After that a second attempt would say twice what was said already, so there is none.
+/// Runs an agent again if its run did not begin: if the agent could not be run, or its stream failed or ended
+/// before the first event. After the first event it is not run again, because the events would come twice.
 ///
-/// Only what the [transport](Error::is_transport) is to blame for is tried again, for a peer that broke a
-/// rule will do so next time.
+/// Only an error of the [transport](Error::is_transport) leads to another attempt: a peer that broke a rule
+/// would break it again.
 ///
-/// The closure says how long to wait, as a future, or `None` to give up: it is given the number of the
-/// attempt that failed, from 1, and why.
+/// The closure gets the number of the attempt that failed, from 1, and its error. It returns a future that waits,
+/// or `None` to give up.
 ///
 /// # Cost
-/// The run is given once its first event is there.
+/// The stream of a run is returned only when its first event has come.
 ///
 /// # Examples
 /// ```
@@ -49,7 +49,7 @@ pub struct Retry<F> {
 }
 
 impl<F> Retry<F> {
-    /// A layer that makes this many attempts at most.
+    /// A layer that makes at most this many attempts.
     pub fn new<Fut>(attempts: u32, backoff: F) -> Self
     where
         F: Fn(u32, &Error<AgentError>) -> Option<Fut> + Send + Sync,
@@ -72,7 +72,7 @@ where
     }
 }
 
-/// An agent that is run again where its run did not begin: what [`Retry`] makes of one.
+/// An agent with [`Retry`] around it.
 #[derive(Clone, Debug)]
 pub struct Retried<A, F>(Layered<A, Retry<F>>);
 
@@ -103,7 +103,7 @@ where
     }
 }
 
-/// The events of a run, the first of which is there; else with why there is none.
+/// The events of a run after the first has come, or else the error that came in its place.
 async fn begin(
     agent: &impl Agent,
     input: RunAgentInput,

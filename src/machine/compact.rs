@@ -1,4 +1,4 @@
-//! A recorded stream made short: the same conversation from fewer and shorter events.
+//! `Compactor`: makes a recorded stream short. Fewer and shorter events come to the same conversation.
 //!
 //! ```text
 //!   START a │ a b a STATE b a STATE │ TOOL_CALL_RESULT │ b b │ END b …
@@ -42,13 +42,13 @@ use crate::snapshot::Update;
 ///   different owners stay apart. A patch that did not apply is left out (rule A6).
 /// - A delta that is empty and has no metadata is left out.
 /// - Everything else stays as it is and where it is: `RAW` and `CUSTOM`, results, activities, steps,
-///   subagents, the bounds of runs. So does whose an event is.
+///   subagents, the events that begin and end runs. The owner of an event stays too.
 ///
-/// Of what is joined, the `timestamp` is that of the first that has one, the `metadata` are merged as
-/// assembly merges them (rule A1), and a `rawEvent` is left out, as it is from every delta and state event.
-/// Warnings are not given; they are logged as a [`Pipeline`] logs.
+/// A joined event has the `timestamp` of the first event that has one, and the `metadata` of all, merged as
+/// assembly merges them (rule A1). Every `rawEvent` of a delta or a state event is left out.
+/// Warnings are not given; they are logged as a [`Pipeline`] logs them.
 ///
-/// What comes out comes out the same if it is compacted again.
+/// To compact the output again changes nothing.
 ///
 /// # Ending
 /// What is held back is given before an error, and at the end.
@@ -58,8 +58,8 @@ use crate::snapshot::Update;
 /// the same.
 ///
 /// # Cost
-/// A delta costs its length, a patch its operations and its length. Held back are the deltas of one
-/// stretch, and of the state no more than twice what it takes as JSON.
+/// A delta costs its length, a patch its operations and its length. The compactor holds back the deltas of
+/// one stretch, and for the state at most twice its length as JSON.
 ///
 /// # Examples
 /// ```
@@ -84,23 +84,22 @@ use crate::snapshot::Update;
 pub struct Compactor {
     pipeline: Pipeline,
     stretch: Stretch,
-    /// The patch that comes next did not apply.
+    /// Whether the patch that comes next did not apply.
     is_void: bool,
     ready: VecDeque<Event>,
 }
 
 impl Compactor {
-    /// How many bytes of deltas are joined, but for one that is longer by itself.
+    /// The most bytes of deltas that are joined; a longer delta stays alone.
     const MAX_JOINED: usize = 64 * 1024;
 
-    /// One with a pipeline of the defaults, for a stream that begins its thread.
+    /// A compactor with the default options, for a stream that begins its thread.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One with a pipeline of other options: the history and the state from before the record, limits,
-    /// repairs.
+    /// A compactor with other options: the history and the state from before the record, limits, repairs.
     #[must_use]
     pub fn with_pipeline(pipeline: Pipeline) -> Self {
         Self { pipeline, ..Self::default() }
@@ -231,15 +230,15 @@ where
     })
 }
 
-/// What a stretch is made of, in the order of first mention.
+/// The changes of a stretch, one part for each target, in the order of first mention.
 #[derive(Default)]
 struct Stretch {
     parts: Vec<Part>,
-    /// The part of each item, and under `None` that of the state.
+    /// The index of the part of each item; `None` is the state.
     places: HashMap<Option<(Streamed, Id)>, usize>,
 }
 
-/// An event of a stretch: what changes, and how.
+/// An event of a stretch: what it changes, and how.
 struct Change {
     target: Option<(Streamed, Id)>,
     tag: Option<SubagentRunId>,
@@ -263,10 +262,10 @@ struct Part {
 enum Sum {
     Text(Streamed, Id, String),
     State {
-        /// What the state was set to, and how it was patched then.
+        /// What the state was set to, and how it was patched after that.
         set: Option<Document>,
         patch: Option<JsonPatch>,
-        /// What both take as JSON, and what they took when the state was found to take more.
+        /// How long both are as JSON, and how long they were when the state was last found to be longer.
         bytes: usize,
         compared: usize,
         /// The state as it is now.
@@ -313,7 +312,7 @@ impl Stretch {
             (Sum::Text(.., text), What::Delta(delta)) => {
                 text.len().saturating_add(delta.len()) <= Compactor::MAX_JOINED
             }
-            // Whose a change of the state is, is all that its tag says.
+            // The tag of a change of the state says only who made it.
             _ => part.tag == change.tag,
         })
     }
@@ -352,7 +351,7 @@ impl Sum {
                     Some(patch) => patch.append(more),
                     None => *patch = Some(more),
                 }
-                // Each time that it has doubled, so that it stays below twice the state.
+                // Compared each time that it has doubled, so that it stays below twice the state.
                 if *bytes / 2 > *compared {
                     *compared = *bytes;
                     if let Some(length) = length(now, *bytes) {
@@ -361,7 +360,7 @@ impl Sum {
                     }
                 }
             }
-            // A target has changes of its own kind only.
+            // An item has only deltas, the state only patches and snapshots.
             (Sum::Text(..), _) | (Sum::State { .. }, What::Delta(_)) => {}
         }
     }
@@ -400,7 +399,7 @@ impl Part {
     }
 }
 
-/// As assembly merges them (rule A1).
+/// Merges metadata as assembly does (rule A1).
 fn merge(held: &mut Option<Metadata>, new: Option<Metadata>) {
     match (held, new) {
         (Some(held), Some(new)) => {
@@ -411,7 +410,7 @@ fn merge(held: &mut Option<Metadata>, new: Option<Metadata>) {
     }
 }
 
-/// How long a value is as JSON, if it is no longer than this. Costs no more than that either.
+/// The length of a value as JSON, if it is at most `most`. Costs at most `most` too.
 fn length(value: &impl serde::Serialize, most: usize) -> Option<usize> {
     struct Left(usize);
 

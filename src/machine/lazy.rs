@@ -1,22 +1,22 @@
-//! What is only made when it is first changed.
+//! `Lazy`: a table that takes no memory until it is first changed.
 
 use core::ops::{Deref, DerefMut};
 
 use crate::limits::Limits;
 
-/// A table, or several, which can be empty without taking memory.
+/// A type whose empty value can be a constant: one table, or a struct of several.
 pub(super) trait Empty: Default + 'static {
-    /// It, empty, to be read where there is none.
+    /// The empty value, which is read as long as nothing was stored.
     const EMPTY: &'static Self;
 }
 
-/// A value that takes one pointer as long as it is empty, and a box of its own from its first change on:
-/// most runs never need most tables.
+/// A value behind one pointer: null as long as it is empty, a box from the first change on. Most runs never
+/// need most tables.
 #[derive(Clone, Debug)]
 pub(super) struct Lazy<T>(Option<Box<T>>);
 
 impl<T> Lazy<T> {
-    /// What there is to change, if anything was made.
+    /// The value, if it was ever changed. Unlike `deref_mut`, this does not make one.
     #[inline]
     pub(super) fn made(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()

@@ -1,4 +1,4 @@
-//! What can be chosen of how a stream is read: one type, for every place that reads one.
+//! `Options`: how a stream is read. Every place that reads a stream takes this one type.
 
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,9 +17,10 @@ pub use repairs::{Repair, Repairs, UnknownRepair};
 /// reads one takes this: the combinators (`updates_with`), agents
 /// ([`AgentExt`](crate::AgentExt)), clients, and [`Pipeline`](crate::machine::Pipeline).
 ///
-/// What is not said here is taken from what the source says of itself
+/// An option that is not set here is taken from the source
 /// ([`RawItem::Options`](crate::RawItem::Options)): a client passes its own options on, an agent the
-/// input of its run. Else it is the default. So a bound is given once, wherever that is.
+/// input of its run. If the source does not set it either, it is the default. So a bound is set once, in
+/// any of these places.
 ///
 /// ```
 /// use ag_ui_stream::id::SequentialIds;
@@ -47,7 +48,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Nothing said: the defaults, unless the source says otherwise.
+    /// No option set: the defaults, unless the source sets others.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,48 +58,49 @@ impl Options {
         Self { limits: Some(limits), ..self }
     }
 
-    /// What becomes of breaches of rule R10.
+    /// Whether a breach of rule R10 is a warning or an error.
     pub fn id_checks(self, id_checks: IdChecks) -> Self {
         Self { id_checks: Some(id_checks), ..self }
     }
 
     /// The faults of producers that are to be repaired before verification, each with a warning
-    /// (rules X1, X2, X3, X5: [`Repairer`](crate::machine::Repairer)). None, unless asked for.
+    /// (rules X1, X2, X3, X5: [`Repairer`](crate::machine::Repairer)). The default is none.
     ///
-    /// With [`Repair::ResultAfterFinish`] a RUN_FINISHED is delivered once the stream has ended or the
-    /// next run begins. Where the source fails before that, the snapshot has its outcome, and no update
-    /// does (rule R8a). [`Repair::IgnoreFrames`] is the decoder's: a client that has these options reads
-    /// so; a decoder of your own is given the same set.
+    /// With [`Repair::ResultAfterFinish`] a RUN_FINISHED is delivered when the stream has ended or the
+    /// next run begins. If the source fails before that, the snapshot has the outcome of the run, but no
+    /// update tells it (rule R8a). [`Repair::IgnoreFrames`] is done by the decoder: a client with these
+    /// options gives it to its decoder; give a decoder of your own the same set.
     pub fn repairs(self, repairs: impl Into<Repairs>) -> Self {
         Self { repairs: Some(repairs.into()), ..self }
     }
 
-    /// Where the ids of translated events come from (rule B1); the compatibility boundary is then
-    /// there, even where it was left out before. Clones of the options share it.
+    /// Sets where the ids of translated events come from (rule B1), and turns the compatibility boundary
+    /// on, even if it was turned off before. Clones of the options share the generator.
     pub fn ids(self, ids: impl IdGenerator + 'static) -> Self {
         Self { ids: Some(SharedIds(Arc::new(Mutex::new(ids)))), upgrade: Some(true), ..self }
     }
 
-    /// Leaves out the compatibility boundary (rules B1 to B3): retired shapes are then unknown or
+    /// Turns the compatibility boundary (rules B1 to B3) off: retired shapes are then unknown or
     /// malformed.
     pub fn without_upgrade(self) -> Self {
         Self { ids: None, upgrade: Some(false), ..self }
     }
 
-    /// The conversation from before the stream. Assembly needs it; verification only learns that
-    /// there is one, so that a call is not taken for what makes a message that is there (rule O4).
+    /// The conversation from before the stream, for assembly. Verification is only told that there is one,
+    /// so that a call is not taken to make a message that exists already (rule O4).
     pub fn history(self, messages: impl IntoIterator<Item = Message>) -> Self {
         Self { history: Some(messages.into_iter().collect()), ..self }
     }
 
-    /// The state from before the stream (rule A6). Only assembly needs it.
+    /// The state from before the stream (rule A6), for assembly.
     pub fn state(self, state: impl Into<Document>) -> Self {
         Self { state: Some(state.into()), ..self }
     }
 
-    /// The conversation and the state from before the stream, as the input of its run has them:
-    /// [`history`](Options::history) and [`state`](Options::state) in one. An agent that is run says
-    /// this of itself. Costs a clone of each message, which copies no text, and a copy of the state.
+    /// The conversation and the state from before the stream, taken from the input of its run:
+    /// [`history`](Options::history) and [`state`](Options::state) in one. The stream of an
+    /// [`Agent`](crate::agent::Agent) sets this itself. Costs a clone of each message, which copies no text,
+    /// and a copy of the state.
     ///
     /// ```
     /// use ag_ui_stream::message::UserMessage;
@@ -116,7 +118,7 @@ impl Options {
         }
     }
 
-    /// These, and where they say nothing, those.
+    /// These options; where one is not set, that of `others`.
     pub(crate) fn or(self, others: Self) -> Self {
         Self {
             limits: self.limits.or(others.limits),
@@ -129,18 +131,18 @@ impl Options {
         }
     }
 
-    /// The bounds of a stage, which yields where it has none of its own.
+    /// The limits of a stage: its own, or those that the source sets if its own are the defaults.
     pub(crate) fn limits_over(&self, own: Limits) -> Limits {
         self.limits.filter(|_| own == Limits::default()).unwrap_or(own)
     }
 
-    /// The same without history and state.
+    /// The same options without history and state.
     pub(crate) fn without_conversation(&self) -> Self {
         let (limits, id_checks, repairs, upgrade) = (self.limits, self.id_checks, self.repairs, self.upgrade);
         Self { limits, id_checks, repairs, upgrade, ids: self.ids.clone(), history: None, state: None }
     }
 
-    /// What the stream of a run says of its input: nothing where that is the beginning of a thread.
+    /// The options that the stream of a run sets by its input: none if that begins a thread.
     #[cfg(feature = "stream")]
     pub(crate) fn of_run(input: &RunAgentInput) -> Self {
         let is_first = input.messages.is_empty() && input.state.is_none();
@@ -152,7 +154,7 @@ impl Options {
     }
 }
 
-/// What was said; of the conversation, how long it is.
+/// Shows the options that are set; of the history only its length.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Options");
@@ -181,7 +183,7 @@ pub(crate) struct SharedIds(Arc<Mutex<dyn IdGenerator>>);
 
 impl IdGenerator for SharedIds {
     fn next_id(&mut self) -> String {
-        // One that has panicked is as good as before: it gives strings, and nothing else is held.
+        // A generator that panicked may be used again: it only gives strings.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).next_id()
     }
 }
@@ -192,10 +194,10 @@ impl PartialEq for SharedIds {
     }
 }
 
-/// What becomes of a breach of rule R10, which AG-UI 1.0 states and its reference client does not
-/// check.
+/// Whether a breach of rule R10 is a warning or an error. AG-UI 1.0 states the rule; its reference client
+/// does not check it.
 ///
-/// The rule has four clauses, and each names its field by the path of the warning:
+/// The rule has four clauses. The path of the warning tells which one was broken:
 ///
 /// | the breach | `Warn` | `Reject` |
 /// |---|---|---|
@@ -208,9 +210,9 @@ impl PartialEq for SharedIds {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdChecks {
-    /// A warning. Real producers get these ids wrong, and their runs are of use all the same.
+    /// A warning. Real producers get these ids wrong, and their runs are usable nevertheless.
     #[default]
     Warn,
-    /// A [`Violation`](crate::error::Violation), as the draft after 1.0 has it.
+    /// A [`Violation`](crate::error::Violation), as the draft after 1.0 requires.
     Reject,
 }

@@ -18,13 +18,13 @@ macro_rules! repairs {
             /// Every repair, in the order of the rules.
             pub const ALL: &'static [Repair] = &[$(Repair::$id),*];
 
-            /// Its name, such as `"reopen"`.
+            /// The name of the repair, such as `"reopen"`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Repair::$id => $name,)* }
             }
 
-            /// The rule that its warnings cite.
+            /// The rule that the warnings of this repair cite.
             #[must_use]
             pub const fn rule(self) -> Rule {
                 match self { $(Repair::$id => Rule::$rule,)* }
@@ -48,7 +48,7 @@ repairs! {
     ///
     /// The message is opened, and closed before RUN_FINISHED or by its own END.
     OpenUnopened "open-unopened" X3;
-    /// Frames of server-sent events that are no events, against rule T1a.
+    /// Frames of server-sent events that hold no event, against rule T1a.
     ///
     /// They are skipped: `[DONE]`, `null`, empty data, and frames with a name of their own (`event: ping`)
     /// that are not events. Frames whose name speaks of an error are not skipped.
@@ -106,7 +106,7 @@ impl Repairs {
         self.0 & (1 << repair as u8) != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -136,7 +136,7 @@ impl fmt::Debug for Repairs {
     }
 }
 
-/// The names with a comma between each two, as [`FromStr`] reads them.
+/// Writes the names separated by commas, as [`FromStr`] reads them.
 impl fmt::Display for Repairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, repair) in self.iter().enumerate() {
@@ -147,7 +147,7 @@ impl fmt::Display for Repairs {
     }
 }
 
-/// Names with a comma between each two; letters in either case. `all` is every repair.
+/// Reads names separated by commas, in either case; `all` is every repair.
 impl FromStr for Repairs {
     type Err = UnknownRepair;
 
@@ -159,7 +159,7 @@ impl FromStr for Repairs {
     }
 }
 
-/// A name that no repair has.
+/// The error for a name that no repair has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownRepair(String);
 

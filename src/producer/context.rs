@@ -1,4 +1,4 @@
-//! What writes a run from within async code, and what it shares with the stream of the run.
+//! `RunContext`: writes a run from async code, over a queue that the stream of the run reads.
 
 use core::fmt;
 use core::future::poll_fn;
@@ -20,22 +20,22 @@ use crate::message::Content;
 use crate::rule::Rule;
 use crate::run_input::RunAgentInput;
 
-/// How many events may wait to be read before who writes has to wait.
+/// How many events may wait to be read before a writer has to wait.
 const CAPACITY: usize = 32;
 
-/// Writes a run: what [`run`](super::run()) gives to a closure.
+/// Writes a run: [`run`](super::run()) gives one to its closure.
 ///
-/// A clone writes to the same run, from another task too. What is opened is a value that closes it, by its
-/// `end` or when it is dropped, so that nothing is written to what is closed; things open at once
-/// interleave as they are written (rule S4).
+/// A clone writes to the same run, from another task too. Each open item is a value that closes it, by its
+/// `end` or when it is dropped, so that nothing is written to a closed item. The events of items that are open
+/// at the same time interleave in the order in which they are written (rule S4).
 ///
 /// # Errors
-/// Each method gives those of [`RunWriter`], by rule id. Where nobody reads the run any more it is
-/// [`Error::Truncated`] (R8). All of them turn into an [`AgentError`] by `?`.
+/// Each method gives the errors of [`RunWriter`], by rule id. If the stream of the run was dropped, the error
+/// is [`Error::Truncated`] (R8). `?` turns all of them into an [`AgentError`].
 ///
 /// # Cost and cancel safety
-/// A method waits while 32 events are waiting to be read, and then writes: one that is dropped before it is
-/// done has written nothing, or all of a single event.
+/// A method waits while 32 events are waiting to be read, and then writes. If it is dropped before it is done,
+/// it has written nothing, or some of its events, each one whole.
 #[derive(Clone)]
 pub struct RunContext {
     shared: Arc<Shared>,
@@ -48,36 +48,36 @@ impl RunContext {
         (Self { shared: Arc::clone(&shared), owner: None }, shared)
     }
 
-    /// The same run, as a subagent.
+    /// The same run, written by this subagent.
     pub(super) fn owned_by(&self, owner: SubagentRunId) -> Self {
         Self { shared: Arc::clone(&self.shared), owner: Some(owner) }
     }
 
-    /// What the run was asked to do.
+    /// The input of the run.
     #[must_use]
     pub fn input(&self) -> &RunAgentInput {
         &self.shared.input
     }
 
-    /// The run.
+    /// The id of the run.
     #[must_use]
     pub fn run_id(&self) -> &RunId {
         &self.shared.input.run_id
     }
 
-    /// The subagent that what is written here is attributed to; none is the parent agent.
+    /// The subagent to which this context attributes events; `None` is the parent agent.
     #[must_use]
     pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
         self.owner.as_ref()
     }
 
-    /// A text for an id of your own; see [`RunWriter::fresh_id`].
+    /// A new id; see [`RunWriter::fresh_id`].
     #[must_use]
     pub fn fresh_id(&self) -> String {
         self.shared.lock().writer.fresh_id()
     }
 
-    /// Writes an event, attributed to the subagent where it has no tag.
+    /// Writes an event. If it has no tag, it is attributed to the subagent of this context.
     ///
     /// # Errors
     /// [`RunWriter::emit`].
@@ -105,7 +105,7 @@ impl RunContext {
         Ok(OpenText::new(self.clone(), id))
     }
 
-    /// Says a text as a message of its own, and gives its id.
+    /// Writes a whole text message, and gives its id.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -125,7 +125,7 @@ impl RunContext {
         OpenReasoning::new(self.clone(), span).await
     }
 
-    /// Reasons aloud: a span with one whole message, whose id it gives.
+    /// Writes a reasoning span with one whole message, and gives the id of the message.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -135,7 +135,7 @@ impl RunContext {
         thought.end().await
     }
 
-    /// Opens a call of a tool, whose arguments follow as JSON text.
+    /// Opens a tool call, whose arguments follow as JSON text.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -143,7 +143,7 @@ impl RunContext {
         self.open_tool_call_as(ToolCallStartEvent::new(self.fresh_id(), name.as_ref())).await
     }
 
-    /// Opens a call with an id of your own, or of a message that is there (rule A3).
+    /// Opens a call with an id of your own, or in a message that exists already (rule A3).
     ///
     /// # Errors
     /// [`RunContext`].
@@ -153,7 +153,7 @@ impl RunContext {
         Ok(OpenToolCall::new(self.clone(), id))
     }
 
-    /// Calls a tool with these arguments, and gives the id of the call.
+    /// Writes a whole call of a tool with these arguments, and gives its id.
     ///
     /// # Errors
     /// [`RunContext`], and [`Error::Malformed`] (E5) for arguments that JSON cannot hold.
@@ -169,8 +169,7 @@ impl RunContext {
         call.end().await
     }
 
-    /// Says what a call gave back, and gives the id of that message. One that is still open is not closed
-    /// by it.
+    /// Writes the result of a call, and gives the id of its message. A call that is still open stays open.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -180,16 +179,16 @@ impl RunContext {
         Ok(id)
     }
 
-    /// Begins a step, which is finished by its `end`, or when it is dropped.
+    /// Begins a step, which is finished by `end` or when the value is dropped.
     ///
     /// # Errors
-    /// [`RunContext`]: S8 for a step of this name that is open already.
+    /// [`RunContext`]: S8 if a step of this name is open already.
     pub async fn step(&self, name: impl AsRef<str>) -> Result<OpenStep, Error> {
         self.emit(StepStartedEvent::new(name.as_ref())).await?;
         Ok(OpenStep::new(self.clone(), name.as_ref()))
     }
 
-    /// Begins an invocation of a subagent. What is written through it is attributed to it.
+    /// Begins an invocation of a subagent. Events written through the value are attributed to it.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -197,11 +196,11 @@ impl RunContext {
         self.subagent_as(SubagentStartedEvent::new(self.fresh_id(), name.as_ref())).await
     }
 
-    /// The same with an id of your own, a description, what spawned it. Where it does not say which
-    /// subagent that was, it is this one.
+    /// The same with an id of your own, a description, or the call that spawned it. If it names no parent, its
+    /// parent is the subagent of this context.
     ///
     /// # Errors
-    /// [`RunContext`]: O5 for an id that the run had before.
+    /// [`RunContext`]: O5 if the run had this id before.
     pub async fn subagent_as(&self, mut start: SubagentStartedEvent) -> Result<OpenSubagent, Error> {
         let id = start.subagent_run_id.clone();
         start.parent_subagent_run_id = start.parent_subagent_run_id.or_else(|| self.owner.clone());
@@ -209,7 +208,7 @@ impl RunContext {
         Ok(OpenSubagent::new(self.owned_by(id.clone()), id))
     }
 
-    /// Says what the state is now, by a snapshot or by what changed: [`RunWriter::state`].
+    /// Writes the state as it is now, as a snapshot or as a patch: [`RunWriter::state`].
     ///
     /// # Errors
     /// [`RunWriter::state`].
@@ -240,7 +239,7 @@ impl RunContext {
         written
     }
 
-    /// Leaves it to the stream to write this, unless the run fails before.
+    /// Puts events off: the stream writes them, unless the run fails before that.
     pub(super) fn put_off(&self, closing: impl IntoIterator<Item = Event>) {
         let mut inner = self.shared.lock();
         inner.writer.put_off(closing.into_iter().map(|mut event| {
@@ -260,7 +259,7 @@ impl fmt::Debug for RunContext {
     }
 }
 
-/// What those who write and the one who reads have in common.
+/// The part that the writers of a run share with its stream.
 pub(super) struct Shared {
     input: RunAgentInput,
     inner: Mutex<Inner>,
@@ -270,7 +269,7 @@ struct Inner {
     writer: RunWriter,
     reader: Option<Waker>,
     waiting: Vec<Waker>,
-    /// The stream is gone.
+    /// Whether the stream was dropped.
     is_unread: bool,
 }
 
@@ -321,7 +320,8 @@ impl Shared {
         self.lock().writer.ready()
     }
 
-    /// Closes what was put off. Where there is nothing to read then, the reader is woken once there is.
+    /// Writes the events that were put off. If there is nothing to read after that, the reader is woken when
+    /// there is.
     pub(super) fn poll_ready(&self, cx: &Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
         inner.writer.catch_up();
@@ -332,7 +332,7 @@ impl Shared {
         Poll::Pending
     }
 
-    /// Ends the run, unless it has ended itself. What cannot be said of its end fails it.
+    /// Ends the run, unless it has ended already. If its end is refused, the run fails.
     pub(super) fn end(&self, result: Result<Finish, AgentError>) {
         let mut inner = self.lock();
         if !inner.writer.is_over() {

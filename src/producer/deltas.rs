@@ -1,4 +1,4 @@
-//! What a model streams, as a run.
+//! `Delta` and `from_deltas`: a run made from the pieces that a model streams.
 
 use core::convert::Infallible;
 use core::pin::pin;
@@ -18,7 +18,7 @@ use crate::id::{MessageId, ToolCallId};
 use crate::message::Content;
 use crate::run_input::RunAgentInput;
 
-/// A piece of what a model streams: what [`RunContext::relay`] makes events of.
+/// A piece of what a model streams. [`RunContext::relay`] turns it into events.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Delta {
@@ -32,10 +32,10 @@ pub enum Delta {
         id: ToolCallId,
         /// The tool; needed with the first piece of a call.
         name: Option<Arc<str>>,
-        /// What the arguments go on with.
+        /// The next piece of the arguments.
         arguments: SmolStr,
     },
-    /// What a call gave back.
+    /// The result of a call.
     ToolResult {
         /// The call.
         id: ToolCallId,
@@ -46,7 +46,7 @@ pub enum Delta {
     State(Value),
     /// Any other event.
     Event(Event),
-    /// The end, and how it came. What follows is not read.
+    /// The end, and how the run ended. Nothing after it is read.
     Finish(Finish),
 }
 
@@ -71,7 +71,7 @@ impl Delta {
         Delta::ToolCall { id: id.into(), name: None, arguments: arguments.into() }
     }
 
-    /// What a call gave back.
+    /// The result of a call.
     pub fn tool_result(id: impl Into<ToolCallId>, content: impl Into<Content>) -> Self {
         Delta::ToolResult { id: id.into(), content: content.into() }
     }
@@ -101,16 +101,16 @@ impl From<Finish> for Delta {
     }
 }
 
-/// What a stream of deltas may give: a [`Delta`] or what turns into one, such as text, or a [`Result`] of
-/// it with any error.
+/// The items of a stream of deltas: a [`Delta`], anything that converts into one, such as text, or a
+/// [`Result`] of either with any error.
 pub trait DeltaInput {
     /// The error of the source.
     type Error;
 
-    /// The delta, or what ended the source.
+    /// The delta, or the error that ended the source.
     ///
     /// # Errors
-    /// That of the source.
+    /// The error of the source.
     fn into_result(self) -> Result<Delta, Self::Error>;
 }
 
@@ -130,7 +130,7 @@ impl<D: Into<Delta>, E> DeltaInput for Result<D, E> {
     }
 }
 
-/// A stream of deltas as a run: [`run`] with nothing in it but [`RunContext::relay`].
+/// A run made from a stream of deltas: [`run`] with only [`RunContext::relay`] in it.
 ///
 /// # Examples
 /// ```
@@ -162,19 +162,19 @@ where
 }
 
 impl RunContext {
-    /// Writes what a model streams, and gives how it ended, for the run to end so too.
+    /// Writes what a model streams, and gives how it ended, so that the run can end in the same way.
     ///
-    /// Text makes a message, reasoning a span, each piece of a call extends that call. A delta of another
-    /// kind closes what was open, but calls stay open beside each other: their pieces may alternate. A
-    /// piece of a call that is closed opens it again (rule S5). A call belongs to the message of the text
-    /// before it, up to the next result.
+    /// Text makes a message, reasoning makes a span, and each piece of a call extends that call. A delta of
+    /// another kind closes what was open. Several calls stay open at once: their pieces may alternate. A piece
+    /// of a closed call opens it again (rule S5). A call belongs to the message of the text before it, if no
+    /// result came between.
     ///
-    /// The end of the source is a success, for it is all that some sources have to say. One that says when
-    /// it is done maps that to [`Delta::Finish`], and its early end to an error.
+    /// The end of the source is a success, for some sources have no other sign of it. If your source says when
+    /// it is done, map that to [`Delta::Finish`], and an end without it to an error.
     ///
     /// # Errors
-    /// That of the source; those of [`RunContext`]; a first piece of a call without a name. What is open
-    /// then is left so for the run to fail, and closed where it goes on.
+    /// The error of the source; those of [`RunContext`]; a first piece of a call without a name. Open items
+    /// are then abandoned if the run fails, and closed if it goes on.
     pub async fn relay<S>(&self, deltas: S) -> Result<Finish, AgentError>
     where
         S: Stream<Item: DeltaInput<Error: Into<BoxError>>> + Send,
@@ -192,7 +192,7 @@ impl RunContext {
     }
 }
 
-/// Kinds of things that are open one after the other.
+/// The kinds of items of which only one kind is open at a time.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Text,
@@ -200,7 +200,7 @@ enum Kind {
     ToolCalls,
 }
 
-/// What of a stream of deltas is open.
+/// The open items of a stream of deltas.
 struct Relay {
     run: RunContext,
     text: Option<OpenText>,
@@ -239,7 +239,7 @@ impl Relay {
             Delta::ToolCall { id, name, arguments } => {
                 self.close(Some(Kind::ToolCalls)).await?;
                 let call = self.call(id, name).await?;
-                // Many a model names the tool first, and has nothing more to say then.
+                // Many models send the name of the tool alone in the first piece.
                 if !arguments.is_empty() {
                     call.push(arguments).await?;
                 }
@@ -256,7 +256,7 @@ impl Relay {
         Ok(None)
     }
 
-    /// The call, opened where it is not open.
+    /// The call, which is opened if it is not open.
     async fn call(&mut self, id: ToolCallId, name: Option<Arc<str>>) -> Result<&mut OpenToolCall, AgentError> {
         let open = self.calls.iter().position(|call| *call.id() == id);
         let at = match open {
@@ -274,7 +274,7 @@ impl Relay {
         self.calls.get_mut(at).ok_or_else(|| AgentError::new("the call is gone"))
     }
 
-    /// Closes all but what is of this kind.
+    /// Closes all open items except those of this kind.
     async fn close(&mut self, but: Option<Kind>) -> Result<(), AgentError> {
         if but != Some(Kind::Text) {
             if let Some(message) = self.text.take() {

@@ -1,4 +1,4 @@
-//! How a run that is made here ends.
+//! `Finish` and `Failure`: how a producer ends its run.
 
 use core::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::event::{CancelledOutcome, InterruptOutcome, Interrupts, RunErrorEvent, RunFinishedOutcome, TokenUsage};
 
-/// What a RUN_FINISHED says: how the run ended, what it gave back, what it used. Without any of it, and
-/// as `()`, a plain success (rule R7).
+/// The contents of a RUN_FINISHED: the outcome, the result, the usage. An empty one, and `()`, is a plain
+/// success (rule R7).
 ///
 /// ```
 /// use ag_ui_stream::event::Interrupt;
@@ -21,11 +21,11 @@ use crate::event::{CancelledOutcome, InterruptOutcome, Interrupts, RunErrorEvent
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Finish {
-    /// How it ended; absent means success.
+    /// The outcome; `None` means success.
     pub outcome: Option<RunFinishedOutcome>,
-    /// What it gave back. A null is left out, for the protocol has none here.
+    /// The result. A null is left out, because the protocol allows none here.
     pub result: Option<Value>,
-    /// What the models used.
+    /// The usage of the models.
     pub usage: Option<Vec<TokenUsage>>,
 }
 
@@ -36,7 +36,7 @@ impl Finish {
         Self::default()
     }
 
-    /// The run waits for answers.
+    /// The run ends to wait for answers to interrupts.
     #[must_use]
     pub fn interrupt(interrupts: impl Into<Interrupts>) -> Self {
         InterruptOutcome::new(interrupts).into()
@@ -48,13 +48,13 @@ impl Finish {
         CancelledOutcome::new().into()
     }
 
-    /// The same with what the run gave back.
+    /// The same with a result.
     #[must_use]
     pub fn with_result(self, result: impl Into<Value>) -> Self {
         Self { result: Some(result.into()), ..self }
     }
 
-    /// The same with what the models used.
+    /// The same with the usage of the models.
     #[must_use]
     pub fn with_usage(self, usage: impl IntoIterator<Item = TokenUsage>) -> Self {
         Self { usage: Some(usage.into_iter().collect()), ..self }
@@ -73,11 +73,11 @@ impl<O: Into<RunFinishedOutcome>> From<O> for Finish {
     }
 }
 
-/// Why a run failed, where its RUN_ERROR is to have a code or a usage: an error for
-/// [`AgentError::new`](crate::error::AgentError::new), and so for `?`.
+/// An error whose RUN_ERROR has a code or a usage. `?` turns it into an
+/// [`AgentError`](crate::error::AgentError).
 ///
-/// Any other error becomes a RUN_ERROR with what it shows as its message. That goes to the client: what
-/// is not for its eyes is to be mapped before.
+/// Any other error becomes a RUN_ERROR with the text of the error as its message. The client sees that text:
+/// map an error that it must not see.
 ///
 /// ```
 /// use ag_ui_stream::producer::Failure;
@@ -102,7 +102,7 @@ impl Failure {
         self
     }
 
-    /// The same with what the models used until then.
+    /// The same with the usage of the models until then.
     #[must_use]
     pub fn with_usage(mut self, usage: impl IntoIterator<Item = TokenUsage>) -> Self {
         self.0.usage = Some(usage.into_iter().collect());

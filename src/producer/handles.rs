@@ -1,9 +1,9 @@
-//! What a run has open, as values that close it.
+//! The open items of a run, as values that close their item when they are dropped.
 //!
-//! A value that is dropped cannot wait for room, and does not know whether its run is about to fail. So
-//! it leaves its end to the run: that is written before anything else is, or as soon as nothing else is
-//! ready, or never where the run fails first. A call whose arguments broke off is then not closed as if
-//! they were whole (rule R5).
+//! A drop cannot wait for room, and does not know whether the run is about to fail. So a dropped value leaves
+//! its END to the run, which writes it before any other event, or as soon as no other event is ready, or not
+//! at all if the run fails first. So a call whose arguments broke off is not closed as if they were whole
+//! (rule R5).
 
 use core::fmt;
 use core::mem::take;
@@ -21,7 +21,7 @@ use crate::event::{
 use crate::id::{MessageId, SubagentRunId, ToolCallId};
 use crate::message::Content;
 
-/// The events that close something, in their order.
+/// The events that close an item, in order.
 struct Closing {
     run: RunContext,
     events: Vec<Event>,
@@ -32,7 +32,7 @@ impl Closing {
         Self { run, events: events.into() }
     }
 
-    /// Writes them one by one: what a dropped `end` has not written is put off.
+    /// Writes the events one by one. If `end` is dropped before that is done, the rest is put off.
     async fn write(mut self) -> Result<(), Error> {
         while let Some(event) = self.events.first() {
             self.run.emit(event.clone()).await?;
@@ -50,7 +50,7 @@ impl Drop for Closing {
     }
 }
 
-/// For each: its name, and what of it to show.
+/// `Debug` for each kind of value, with the fields to show.
 macro_rules! debug {
     ($($name:ident $id:ident;)*) => {$(
         impl fmt::Debug for $name {
@@ -69,9 +69,9 @@ debug! {
     OpenSubagent id;
 }
 
-/// A text message that is open: made by [`RunContext::open_text`].
+/// An open text message: made by [`RunContext::open_text`].
 ///
-/// Dropped, it is closed soon after, unless the run fails first.
+/// If it is dropped, the message is closed soon after, unless the run fails first.
 #[must_use = "it is closed when it is dropped"]
 pub struct OpenText {
     id: MessageId,
@@ -84,7 +84,7 @@ impl OpenText {
         Self { id, closing }
     }
 
-    /// The message.
+    /// The id of the message.
     #[must_use]
     pub fn id(&self) -> &MessageId {
         &self.id
@@ -108,10 +108,9 @@ impl OpenText {
     }
 }
 
-/// A reasoning span that is open, with a reasoning message open in it: made by
-/// [`RunContext::open_reasoning`].
+/// An open reasoning span with an open reasoning message in it: made by [`RunContext::open_reasoning`].
 ///
-/// Dropped, both are closed soon after, unless the run fails first.
+/// If it is dropped, both are closed soon after, unless the run fails first.
 #[must_use = "it is closed when it is dropped"]
 pub struct OpenReasoning {
     id: MessageId,
@@ -127,7 +126,7 @@ impl OpenReasoning {
         Ok(Self { id, closing })
     }
 
-    /// The message.
+    /// The id of the message.
     #[must_use]
     pub fn id(&self) -> &MessageId {
         &self.id
@@ -160,9 +159,9 @@ impl OpenReasoning {
     }
 }
 
-/// A tool call that is open: made by [`RunContext::open_tool_call`].
+/// An open tool call: made by [`RunContext::open_tool_call`].
 ///
-/// Dropped, it is closed soon after, unless the run fails first.
+/// If it is dropped, the call is closed soon after, unless the run fails first.
 #[must_use = "it is closed when it is dropped"]
 pub struct OpenToolCall {
     id: ToolCallId,
@@ -175,13 +174,13 @@ impl OpenToolCall {
         Self { id, closing }
     }
 
-    /// The call.
+    /// The id of the call.
     #[must_use]
     pub fn id(&self) -> &ToolCallId {
         &self.id
     }
 
-    /// Appends to the arguments, which are JSON text once they are whole.
+    /// Appends to the arguments, which are JSON text when they are whole.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -198,7 +197,7 @@ impl OpenToolCall {
         Ok(self.id)
     }
 
-    /// Closes the call and says what it gave back.
+    /// Closes the call and writes its result.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -209,9 +208,9 @@ impl OpenToolCall {
     }
 }
 
-/// A step that has begun: made by [`RunContext::step`], and itself a [`RunContext`].
+/// An open step: made by [`RunContext::step`], and itself a [`RunContext`].
 ///
-/// Dropped, it is finished soon after, unless the run fails first.
+/// If it is dropped, the step is finished soon after, unless the run fails first.
 #[must_use = "it is finished when it is dropped"]
 pub struct OpenStep {
     name: String,
@@ -223,7 +222,7 @@ impl OpenStep {
         Self { name: name.to_owned(), closing: Closing::new(run, [Event::step_finished(name)]) }
     }
 
-    /// Its name.
+    /// The name of the step.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -246,10 +245,10 @@ impl Deref for OpenStep {
     }
 }
 
-/// An invocation of a subagent that is active: made by [`RunContext::subagent`], and itself a
-/// [`RunContext`] that attributes to it what is written.
+/// An active invocation of a subagent: made by [`RunContext::subagent`], and itself a [`RunContext`] that
+/// attributes its events to the subagent.
 ///
-/// Dropped, it is finished soon after, unless the run fails first.
+/// If it is dropped, the subagent is finished soon after, unless the run fails first.
 #[must_use = "it is finished when it is dropped"]
 pub struct OpenSubagent {
     id: SubagentRunId,
@@ -262,13 +261,13 @@ impl OpenSubagent {
         Self { id, closing }
     }
 
-    /// The invocation.
+    /// The id of the invocation.
     #[must_use]
     pub fn id(&self) -> &SubagentRunId {
         &self.id
     }
 
-    /// Closes what it left open and finishes it.
+    /// Closes the items that the subagent left open, and finishes it.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -277,7 +276,7 @@ impl OpenSubagent {
         self.end_own(finished.into()).await
     }
 
-    /// The same, with what it gave back.
+    /// The same, with a result.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -287,7 +286,7 @@ impl OpenSubagent {
         self.end_own(finished.into()).await
     }
 
-    /// Closes what it left open and fails it; the run goes on.
+    /// Closes the items that the subagent left open, and fails it; the run goes on.
     ///
     /// # Errors
     /// [`RunContext`].
@@ -301,7 +300,7 @@ impl OpenSubagent {
         self.end_as(end, |owner| owner == id.as_str()).await
     }
 
-    /// Closes what those that this is true for left open, and writes this end.
+    /// Closes the open items of the owners for which `closes` is true, and writes this end.
     pub(crate) async fn end_as(mut self, end: Event, closes: impl Fn(&str) -> bool) -> Result<(), Error> {
         self.closing.run.write(|writer| writer.close_of(closes)).await?;
         self.closing.events = vec![end];

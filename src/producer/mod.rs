@@ -1,15 +1,15 @@
-//! Runs that are made here: calls in, a legal sequence of events out.
+//! Producers: they write a run by calls such as `text` and `tool_call`, and give a legal sequence of events.
 //!
-//! | to make a run of | there is |
+//! | a run made from | is written with |
 //! |---|---|
-//! | a program that does things in turn, or several at once | [`run()`], with a [`RunContext`] to write to |
+//! | async code | [`run()`], with a [`RunContext`] to write to |
 //! | the same, for each input | [`agent()`], an [`Agent`](crate::Agent) |
 //! | what a model streams: text, reasoning, pieces of tool calls | [`from_deltas`], or [`RunContext::relay`] within a run |
 //! | events of your own, without async | [`RunWriter`] |
 //!
 //! All of them write through one [`RunWriter`], which holds every event to the rules of
-//! [`Enforcer`](crate::machine::Enforcer) and [`Verifier`](crate::machine::Verifier) before it goes out. What
-//! would break one is refused with that rule's error, and the run stands as it stood.
+//! [`Enforcer`](crate::machine::Enforcer) and [`Verifier`](crate::machine::Verifier) before it goes out. An
+//! event that would break a rule is refused with the error of that rule, and the run stays as it was.
 //!
 //! ```
 //! # #[cfg(feature = "stream")] {

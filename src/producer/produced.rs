@@ -1,4 +1,4 @@
-//! A run that is made by async code, as a stream and as an agent.
+//! `run` and `agent`: a run that a closure writes, as a stream and as an agent.
 
 use core::fmt;
 use core::pin::Pin;
@@ -19,14 +19,15 @@ use crate::run_input::RunAgentInput;
 
 /// Runs a closure that writes a run, and gives the run's events.
 ///
-/// Out, in this order: RUN_STARTED, with the ids of the input; what the closure writes; RUN_FINISHED, with
-/// what it returns, after what it left open was closed; or RUN_ERROR, with its error as the message, and
-/// what it left open abandoned (rule R5). The error is logged. The stream always passes
+/// The stream gives, in this order: RUN_STARTED, with the ids of the input; the events that the closure
+/// writes; then, if the closure succeeds, the events that close open items, and RUN_FINISHED with the returned
+/// value; or, if it fails, RUN_ERROR with the error as the message, which abandons open items (rule R5). The
+/// error is logged. The stream always passes
 /// [`EventStreamExt::updates`](crate::EventStreamExt::updates).
 ///
-/// The closure is polled by the stream: nothing is spawned, no runtime is needed, and who drops the stream
-/// drops the closure where it stands. What it spawns itself may write through a clone of the context, and
-/// is refused (R4, R8) once the run is over or no longer read.
+/// The stream polls the closure: nothing is spawned, no runtime is needed, and to drop the stream is to drop
+/// the closure where it stands. A task that the closure spawns may write through a clone of the context, and
+/// is refused (R4, R8) after the run is over or its stream was dropped.
 ///
 /// # Cancel safety
 /// A dropped `next()` loses nothing.
@@ -41,7 +42,7 @@ use crate::run_input::RunAgentInput;
 /// let run = producer::run(RunAgentInput::new("thread", "run", []), async move |run| {
 ///     let mut answer = run.open_text().await?;
 ///     answer.push("The answer is ").await?;
-///     let answer: u8 = "forty-two".parse().map_err(|_| "it is no number")?;
+///     let answer: u8 = "forty-two".parse().map_err(|_| "invalid number")?;
 ///     run.text(answer.to_string()).await?;
 ///     Ok(())
 /// });
@@ -69,13 +70,13 @@ pub struct ProducedRun {
     running: Option<BoxFuture<'static, Result<Finish, AgentError>>>,
     cancelled: Option<BoxFuture<'static, ()>>,
     shared: Arc<Shared>,
-    // Found at the beginning of a poll, the closure has panicked.
+    // If a poll begins with this set, the closure has panicked.
     is_polling: bool,
 }
 
 impl ProducedRun {
-    /// The same, stopped on purpose once `cancelled` is ready: the closure is dropped where it stands, what
-    /// it had open is closed, and the run ends with the outcome `cancelled` (rule R7).
+    /// The same, cancelled when the future `cancelled` is ready: the closure is dropped where it stands, open
+    /// items are closed, and the run ends with the outcome `cancelled` (rule R7).
     ///
     /// # Examples
     /// ```
@@ -128,7 +129,7 @@ impl Stream for ProducedRun {
             match end {
                 Some(end) => {
                     this.cancelled = None;
-                    // What it holds is closed by this, unless the run fails.
+                    // Dropping it closes the items that it holds, unless the run fails.
                     this.running = None;
                     this.shared.end(end);
                 }
@@ -151,7 +152,7 @@ impl FusedStream for ProducedRun {
     }
 }
 
-/// Whoever still writes is told that nobody reads.
+/// Writers that are left get an error after this.
 impl Drop for ProducedRun {
     fn drop(&mut self) {
         self.shared.leave();

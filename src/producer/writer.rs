@@ -1,4 +1,4 @@
-//! The run writer: one run, event by event, without async.
+//! `RunWriter`: writes one run, event by event, without async.
 
 use core::fmt;
 
@@ -19,21 +19,20 @@ use crate::run_input::RunAgentInput;
 use crate::shared::Document;
 use crate::version::PROTOCOL_VERSION;
 
-/// Writes one run: events in, the same out as long as they are legal.
+/// Writes one run: events in, the same events out if they are legal.
 ///
-/// RUN_STARTED is there from the beginning. [`emit`](RunWriter::emit) takes any other event that may come
-/// now, [`state`](RunWriter::state) says what changed since it was last called, and the run ends with
-/// [`finish`](RunWriter::finish) or [`fail`](RunWriter::fail). What is written waits until it is
-/// [popped](RunWriter::pop).
+/// A new writer has written RUN_STARTED already. [`emit`](RunWriter::emit) takes any other event that is legal
+/// now, [`state`](RunWriter::state) writes what changed since its last call, and [`finish`](RunWriter::finish)
+/// or [`fail`](RunWriter::fail) ends the run. Written events wait until they are [popped](RunWriter::pop).
 ///
 /// # Errors
 /// An event that breaks a rule is refused with that rule's error, [`Error::Violation`] (R2 to R4, C1,
 /// S2, S8, O2 to O6, R10) or [`Error::Malformed`] (E5), and one that is nested too deep with
-/// [`Error::LimitExceeded`]. The run is then as if it had not come, and goes on.
+/// [`Error::LimitExceeded`]. A refused event changes nothing, and the run goes on.
 ///
 /// # Cost
-/// A delta is held to the rules, which allocates nothing. What the writer holds is an entry for each id
-/// that the run named, the last state, and what was not popped yet.
+/// To check a delta allocates nothing. The writer holds an entry for each id that the run named, the last
+/// state, and the events that were not popped yet.
 ///
 /// # Examples
 /// ```
@@ -61,15 +60,14 @@ pub struct RunWriter {
     thread_id: ThreadId,
     run_id: RunId,
     next_id: u64,
-    /// The state as the consumer has it, where this writer sent it.
+    /// The state that the consumer has, if `state` wrote it.
     state: Option<Value>,
-    /// What is to be closed before anything else is written, unless the run fails.
+    /// The events to write before any other event, unless the run fails.
     put_off: Vec<Event>,
 }
 
 impl RunWriter {
-    /// The run that was asked for, begun: its ids are the input's, and it declares the version of this
-    /// crate.
+    /// Begins a run with the ids of the input, and with the protocol version of this crate.
     #[must_use]
     pub fn new(input: &RunAgentInput) -> Self {
         let mut verifier = Verifier::new();
@@ -93,20 +91,20 @@ impl RunWriter {
         writer
     }
 
-    /// The thread of the run.
+    /// The id of the thread.
     #[must_use]
     pub fn thread_id(&self) -> &ThreadId {
         &self.thread_id
     }
 
-    /// The run.
+    /// The id of the run.
     #[must_use]
     pub fn run_id(&self) -> &RunId {
         &self.run_id
     }
 
-    /// A text for an id of a message, a call or a subagent, one for each call: the id of the run with a
-    /// number, beyond those that the messages of the input have.
+    /// A new id for a message, a call or a subagent: the id of the run with a number, which is higher with
+    /// each call, and higher than any in the messages of the input.
     #[must_use]
     pub fn fresh_id(&mut self) -> String {
         let id = format!("{}-{}", self.run_id, self.next_id);
@@ -114,12 +112,11 @@ impl RunWriter {
         id
     }
 
-    /// Writes an event. A RUN_FINISHED or RUN_ERROR ends the run; a RUN_FINISHED is given the ids of this
-    /// one.
+    /// Writes an event. A RUN_FINISHED or RUN_ERROR ends the run; a RUN_FINISHED gets the ids of this run.
     ///
     /// # Errors
-    /// As said above. A RUN_STARTED is always refused (R2), a chunk too (C1): a writer has no need of the
-    /// short spelling.
+    /// Those of [`RunWriter`]. A RUN_STARTED is always refused (R2), and a chunk too (C1): write START, CONTENT
+    /// and END instead.
     pub fn emit(&mut self, event: impl Into<Event>) -> Result<(), Error> {
         match event.into() {
             Event::RunStarted(_) => Err(self.refused(
@@ -137,15 +134,15 @@ impl RunWriter {
         }
     }
 
-    /// Says what the state is now: a STATE_SNAPSHOT at first, nothing where it is as it was, else a
-    /// STATE_DELTA, or a STATE_SNAPSHOT where that is shorter (rule A6).
+    /// Writes the state as it is now: a STATE_SNAPSHOT the first time, nothing if the state did not change, else
+    /// a STATE_DELTA, or a STATE_SNAPSHOT if that is shorter (rule A6).
     ///
     /// # Errors
     /// [`Error::Malformed`] (E5) for a value that JSON cannot hold; [`Error::LimitExceeded`];
-    /// [`Error::Violation`] (R4) where the run is over.
+    /// [`Error::Violation`] (R4) if the run is over.
     ///
     /// # Cost
-    /// The value as JSON, compared with the one before.
+    /// The length of the value as JSON, for it is compared with the one before.
     ///
     /// # Examples
     /// ```
@@ -195,7 +192,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// What is open, in the order in which it was opened. Costs a pass over all ids that the run named.
+    /// The open items, in the order in which they were opened. Costs a pass over all ids that the run named.
     #[must_use]
     pub fn open(&self) -> Vec<(Subject, History)> {
         self.verifier.open()
@@ -207,11 +204,11 @@ impl RunWriter {
         self.verifier.active_run().is_none()
     }
 
-    /// Ends the run. What is still open is closed before, the last opened first (rule R3); a subagent of a
-    /// run that waits for answers is then suspended, not finished.
+    /// Ends the run. Open items are closed before that, the last opened first (rule R3). If the run waits for
+    /// answers, its subagents are suspended instead of finished.
     ///
     /// # Errors
-    /// [`Error::Violation`] where the run is over (R4), or where two interrupts have one id (R10);
+    /// [`Error::Violation`] if the run is over (R4), or if two interrupts have one id (R10);
     /// [`Error::LimitExceeded`] for a result that is nested too deep.
     pub fn finish(&mut self, finish: impl Into<Finish>) -> Result<(), Error> {
         let Finish { outcome, result, usage } = finish.into();
@@ -229,17 +226,16 @@ impl RunWriter {
         self.write(finished.into())
     }
 
-    /// Fails the run. What is open stays so: it is abandoned (rule R5). A run that has finished may fail
-    /// late.
+    /// Fails the run. Open items are abandoned (rule R5). A run may fail after it has finished.
     ///
     /// # Errors
-    /// [`Error::Violation`] (R4) where it has failed already.
+    /// [`Error::Violation`] (R4) if it has failed already.
     pub fn fail(&mut self, failure: Failure) -> Result<(), Error> {
         self.put_off.clear();
         self.write(failure.0.into())
     }
 
-    /// The next event that is ready.
+    /// Takes the next event that is ready.
     pub fn pop(&mut self) -> Option<Event> {
         loop {
             if let Item::Event(indexed) = self.verifier.pop()? {
@@ -254,21 +250,21 @@ impl RunWriter {
         self.verifier.ready()
     }
 
-    /// Notes what is to be closed before the next event, or once there is time.
+    /// Puts events off: they are written before the next event, or by `catch_up`.
     #[cfg(feature = "stream")]
     pub(super) fn put_off(&mut self, closing: impl IntoIterator<Item = Event>) {
         self.put_off.extend(closing);
     }
 
-    /// Closes what was put off.
+    /// Writes the events that were put off.
     pub(super) fn catch_up(&mut self) {
         for event in core::mem::take(&mut self.put_off) {
-            // Closed by other means, or over: as it should be.
+            // An error means that it is closed already, or that the run is over.
             let _ = self.write(event);
         }
     }
 
-    /// Closes what these subagents have open, the last opened first.
+    /// Closes the open items of these subagents, the last opened first.
     #[cfg(feature = "stream")]
     pub(super) fn close_of(&mut self, is_owner: impl Fn(&str) -> bool) -> Result<(), Error> {
         self.catch_up();
@@ -300,7 +296,7 @@ impl RunWriter {
         self.write(finished.into())
     }
 
-    /// Rule R10. The verifier would take a run for ended that it has refused to end.
+    /// Rule R10, checked before the verifier, which would end the run in spite of its error.
     fn check_interrupts(&self, finished: &RunFinishedEvent) -> Result<(), Error> {
         let Some(RunFinishedOutcome::Interrupt(outcome)) = &finished.outcome else { return Ok(()) };
         let mut ids: Vec<_> = outcome.interrupts.as_slice().iter().map(|interrupt| interrupt.id.as_str()).collect();
@@ -317,7 +313,7 @@ impl RunWriter {
         Violation::new(rule, self.enforcer.event_count(), event_type, expected, found).into()
     }
 
-    /// Writes an event, and takes note of a state that is sent by other means than `state`.
+    /// Writes an event, and notes a state that was written by `emit` instead of `state`.
     fn write_tracked(&mut self, event: Event) -> Result<(), Error> {
         match &event {
             Event::StateSnapshot(snapshot) => {
@@ -338,7 +334,7 @@ impl RunWriter {
         self.enforcer.push(event)?;
         while let Some(item) = self.enforcer.pop() {
             if let Err(error) = self.verifier.push(item) {
-                // As if it had not come: those that would be forced are never refused here.
+                // The event then changes nothing: it is none of those that `recover` applies in spite of their error.
                 self.verifier.recover();
                 return Err(error);
             }
@@ -353,7 +349,7 @@ impl fmt::Debug for RunWriter {
     }
 }
 
-/// The highest number of an id that an earlier attempt at this run made: 0 where there is none.
+/// The highest number in an id that an earlier attempt at this run made, or 0.
 fn last_number(input: &RunAgentInput) -> u64 {
     let number = |id: &str| id.strip_prefix(input.run_id.as_str())?.strip_prefix('-')?.parse::<u64>().ok();
     let ids = input.messages.iter().flat_map(|message| {
@@ -363,7 +359,7 @@ fn last_number(input: &RunAgentInput) -> u64 {
     ids.max().unwrap_or(0)
 }
 
-/// How long a value is as JSON.
+/// The length of a value as JSON.
 fn json_len(value: &impl Serialize) -> usize {
     struct Count(usize);
 
@@ -392,7 +388,7 @@ pub(super) fn set_owner(event: &mut Event, owner: Option<&SubagentRunId>) {
     }
 }
 
-/// The event that closes what is open, where the run ends so.
+/// The event that closes an open item when the run ends with this outcome.
 fn closing(subject: &Subject, history: &History, outcome: Option<&RunFinishedOutcome>) -> Option<Event> {
     let id = subject.id.as_str();
     let mut event = match subject.kind {

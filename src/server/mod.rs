@@ -1,7 +1,8 @@
-//! Agents served by [axum](https://docs.rs/axum): the input of a run in, its events out.
+//! Serves agents with [axum](https://docs.rs/axum): a request with the input of a run in, a response with its
+//! events out.
 //!
-//! [`RunRequest`] is an extractor, [`RunResponse`] a response. Both are made with `axum-core`, so that they
-//! go with any axum of that version.
+//! [`RunRequest`] is an extractor, [`RunResponse`] a response. Both depend on `axum-core` only, so they work with
+//! every version of axum that uses that version of it.
 //!
 //! # Examples
 //! ```
@@ -48,23 +49,23 @@ use crate::warning::Warning;
 
 /// The request to run an agent: an extractor for handlers of `POST`.
 ///
-/// The body is read as JSON, held to the schema: what is unknown is removed with a warning (E1 to E4), which
-/// is logged; what is malformed is a [`RunRejection`].
+/// The body is read as JSON and checked against the schema. Unknown parts are removed with a warning (E1 to E4),
+/// which is logged; malformed input is a [`RunRejection`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunRequest {
     /// The input of the run.
     pub input: RunAgentInput,
-    /// What was removed from it.
+    /// The warnings about parts that were removed from the input.
     pub warnings: Vec<Warning>,
-    /// The format that the client asks for by its `Accept`; server-sent events where it asks for none that
-    /// there is.
+    /// The format that the client asks for by its `Accept` header; server-sent events if it asks for no format
+    /// that is available.
     pub format: Format,
 }
 
 impl RunRequest {
-    /// Runs an agent, and answers with its events. An agent that cannot be run is answered as a run that
-    /// failed: a RUN_ERROR (rule R1), and the error is logged.
+    /// Runs an agent, and responds with its events. If the agent cannot be run, the response is a run that
+    /// failed, a RUN_ERROR (rule R1), and the error is logged.
     pub async fn run(self, agent: &(impl Agent + ?Sized)) -> RunResponse {
         let options = Options::new().input(&self.input);
         let run = self.input.run_id.as_str().to_owned();
@@ -78,7 +79,7 @@ impl RunRequest {
         }
     }
 
-    /// Answers with the events of a run, in the format that was asked for.
+    /// Responds with the events of a run, in the format that the client asked for.
     pub fn respond<S>(self, events: S) -> RunResponse
     where
         S: Stream<Item: RawInput<Error: fmt::Display>> + Send + 'static,
@@ -107,7 +108,7 @@ impl<S: Send + Sync> FromRequest<S> for RunRequest {
     }
 }
 
-/// Whether a content type is JSON's. One that is absent is taken for it.
+/// Whether a content type means JSON. An absent one does.
 fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
@@ -118,14 +119,14 @@ fn format_of(headers: &HeaderMap) -> Format {
     Format::from_accept(&accept.join(",")).unwrap_or(Format::Sse)
 }
 
-/// Why a request to run an agent was turned down: a response with a status and a JSON body,
-/// `{"error": {"message", "rule", "path"}}`, the last two where they are known.
+/// Why a request to run an agent was rejected: a response with a status and a JSON body,
+/// `{"error": {"message", "rule", "path"}}`, with the last two if they are known.
 ///
 /// | status | |
 /// |---|---|
-/// | 400 | the body is no JSON, or no input of a run (E9), or could not be read |
+/// | 400 | the body is invalid JSON, or no input of a run (E9), or could not be read |
 /// | 413 | the body is too long |
-/// | 415 | the content type is not JSON's |
+/// | 415 | the content type is not JSON |
 /// | 422 | the input is malformed (E5), or nested too deep |
 #[derive(Clone, Debug)]
 pub struct RunRejection {
@@ -202,9 +203,10 @@ impl IntoResponse for RunRejection {
 /// The events of a run as a response: made by [`RunRequest::run`] and [`RunRequest::respond`], or with
 /// [`new`](RunResponse::new).
 ///
-/// The events are enforced, expanded and verified on the way out. What fails them, or their source, is
-/// logged and told the client by a RUN_ERROR, unless its run was over by then (rule R8a): nothing that was
-/// open is closed by it. A source's own words stay on the server. What is not read any more is dropped.
+/// The events are enforced, expanded and verified before they are sent. If that or their source fails, the error
+/// is logged, and the client gets a RUN_ERROR, unless its run was over by then (rule R8a). Open items are not
+/// closed then. The text of an error of the source is not sent to the client. If the client disconnects, the
+/// stream of events is dropped.
 #[must_use = "a response does nothing until it is returned"]
 pub struct RunResponse {
     items: stream::BoxStream<'static, Item>,
@@ -212,7 +214,7 @@ pub struct RunResponse {
     keep_alive: Option<Duration>,
 }
 
-/// Tells a proxy to pass each event on.
+/// The header that tells a proxy to pass on each event at once.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 impl RunResponse {
@@ -237,8 +239,8 @@ impl RunResponse {
         Self { format, ..self }
     }
 
-    /// The same with a comment whenever nothing else came for this long, or without: the default is 15
-    /// seconds. Only server-sent events have comments.
+    /// The same with a comment each time that nothing else came for this long; `None` for no comments. The
+    /// default is 15 seconds. Only server-sent events have comments.
     pub fn keep_alive(self, interval: impl Into<Option<Duration>>) -> Self {
         Self { keep_alive: interval.into(), ..self }
     }

@@ -1,4 +1,4 @@
-//! What brings a late viewer to where the conversation stands.
+//! The prelude: the events that bring a viewer who joins late to where the conversation stands.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Assembler {
         events
     }
 
-    /// What the latest run made, has open and waits for.
+    /// Adds what the latest run made, what it has open, and what it waits for.
     fn restate(&self, run: &Run, is_left: impl Fn(&OpenItem) -> bool, count: &mut usize, events: &mut Vec<Event>) {
         let items = run.open().filter(|item| !is_left(item) && !self.is_tallied(item));
         // What a snapshot has dropped is dropped by this one again (rule A11).
@@ -62,7 +62,7 @@ impl Assembler {
         events.extend(held.into_iter().map(|item| self.opened(item)));
     }
 
-    /// An id that no message has; they are counted.
+    /// A new id that no message has.
     fn free_id(&self, count: &mut usize) -> MessageId {
         *count += 1;
         let mut id = format!("prelude {count}");
@@ -120,7 +120,7 @@ impl Assembler {
         }
     }
 
-    /// Whether it is opened with the calls that wait for an answer, or announced as a subagent is.
+    /// Whether the item is opened together with the calls that wait for an answer, or is a subagent.
     fn is_tallied(&self, item: &OpenItem) -> bool {
         let made = || self.live.made.get(&item.id);
         match item.kind {
@@ -129,7 +129,7 @@ impl Assembler {
         }
     }
 
-    /// The message that something streams into.
+    /// The message that the item streams into.
     fn target(&self, item: &OpenItem) -> Option<u64> {
         let id = || MessageId::from_id(item.id.clone());
         match item.kind {
@@ -140,7 +140,7 @@ impl Assembler {
         }
     }
 
-    /// Whether its message is no longer held, nor an activity that takes its text away (rule A4).
+    /// Whether its message is no longer held, and no activity has displaced it either (rule A4).
     fn is_dropped(&self, item: &OpenItem) -> bool {
         let is_activity = || self.held(&MessageId::from_id(item.id.clone())).map(class_of) == Some(Class::Activity);
         streamed(item.kind).is_some()

@@ -108,7 +108,7 @@ impl Assembler {
         Ok(change)
     }
 
-    /// The calls that the run started and that got no result, in the order made (rule R9).
+    /// The calls that the run started and that got no result, in the order made (`Rule::R9`).
     pub(super) fn pending(&self) -> Arc<[ToolCallId]> {
         let unanswered = self.live.made.iter().filter(|(_, made)| !made.answered);
         let mut unanswered: Vec<(u64, &Id)> = unanswered.filter_map(|(id, made)| Some((made.started?, id))).collect();
