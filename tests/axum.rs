@@ -9,8 +9,11 @@ use std::time::Duration;
 use ag_ui_stream::agent::Replay;
 use ag_ui_stream::client::{HttpAgent, reqwest};
 use ag_ui_stream::codec::Format;
-use ag_ui_stream::message::UserMessage;
-use ag_ui_stream::producer;
+use ag_ui_stream::conversation::{Conversation, Thread, Tools};
+use ag_ui_stream::event::Interrupt;
+use ag_ui_stream::input::Tool;
+use ag_ui_stream::message::{Message, UserMessage};
+use ag_ui_stream::producer::{self, Finish};
 use ag_ui_stream::server::{RunRequest, RunResponse};
 use ag_ui_stream::{Agent, AgentExt, ByteStreamExt, Event, EventStreamExt, RunAgentInput};
 use axum::Router;
@@ -57,6 +60,46 @@ async fn an_agent_that_is_served_is_the_agent() {
     let updates: Vec<_> = agent.updates(input).await.unwrap().try_collect().await.unwrap();
     let text = updates.last().unwrap().snapshot().messages().iter().next_back().unwrap().text().unwrap();
     assert_eq!(text, "Hello, 1");
+}
+
+#[tokio::test]
+async fn a_conversation_over_http_uses_tools_answers_questions_and_is_restored() {
+    async fn run(State(agent): State<Arc<dyn Agent>>, request: RunRequest) -> RunResponse {
+        request.run(&*agent).await
+    }
+    let agent = producer::agent(async |run| {
+        let input = run.input();
+        match (&input.resume, input.messages.last()) {
+            (Some(answers), _) => run.text(format!("You said {}.", json!(answers[0].payload))).await.map(drop)?,
+            (None, Some(Message::Tool(result))) => {
+                let sum = result.content.text().unwrap();
+                return Ok(Finish::interrupt(Interrupt::new("sure", format!("{sum}?"))));
+            }
+            _ => run.tool_call("add", &json!([1, 2])).await.map(drop)?,
+        }
+        Ok(Finish::new())
+    });
+    let state: Arc<dyn Agent> = Arc::new(agent);
+    let url = serve(Router::new().route("/agent", post(run)).with_state(state)).await;
+    let conversation = |thread| {
+        let add = |numbers: Vec<u32>| async move { Ok(numbers.iter().sum::<u32>()) };
+        let tools = Tools::new().with(Tool::new("add", "Adds numbers."), add);
+        Conversation::new(HttpAgent::new(&url).unwrap(), thread).with_tools(tools)
+    };
+    let mut first = conversation(Thread::new("t"));
+    first.send("1 + 2?").finish().await.1.unwrap();
+    let saved = serde_json::to_string(first.thread()).unwrap();
+
+    let mut second = conversation(serde_json::from_str(&saved).unwrap());
+    assert_eq!(second.thread().interrupts()[0].reason.as_ref(), "3?");
+    let mut answers = second.answers();
+    answers.resolve("sure", json!("yes")).unwrap();
+    let (snapshot, ended) = answers.send().unwrap().finish().await;
+    ended.unwrap();
+    let said: Vec<_> =
+        snapshot.messages().iter().map(|message| message.text().unwrap_or_default().to_string()).collect();
+    assert_eq!(said, ["1 + 2?", "", "3", "You said \"yes\"."]);
+    assert!(second.thread().interrupts().is_empty() && second.thread().pending_calls().next().is_none());
 }
 
 #[tokio::test]
