@@ -308,7 +308,7 @@ async fn r8_a_run_that_nobody_watched_is_found_truncated() {
     drop(written);
     let entries: Vec<_> = runs(&redis).read("t", "r", 0).await.unwrap().entries().try_collect().await.unwrap();
     assert_eq!(entries.len(), 10);
-    assert!(matches!(&entries[9].what, What::Cut(why) if why.contains("gone")));
+    assert!(matches!(&entries[9].what, What::Cut(why) if why.contains("died")));
     // Nor is one that was claimed, and of which nothing came.
     drop(publisher(&redis, "empty").await);
     let entries: Vec<_> = runs(&redis).read("t", "empty", 0).await.unwrap().entries().try_collect().await.unwrap();
