@@ -155,7 +155,7 @@ impl Interner {
     const PLACES: usize = 2048;
     const FIRST_PLACES: usize = 32;
     /// Ids beyond this length are not remembered, so that the table's bytes are bounded too.
-    const MAX_LEN: usize = crate::limits::Limits::FLOOR_ID_BYTES;
+    pub(crate) const MAX_LEN: usize = 128;
 
     /// The id for this text; `slot` names one of four most recent ids to try first.
     #[inline]

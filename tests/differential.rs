@@ -112,9 +112,14 @@ impl Case {
                 continue;
             }
             match difference.how {
-                How::Spelled(unspell) => {
-                    for seen in [&mut case.ours, &mut case.theirs] {
-                        seen.events.iter_mut().chain(&mut seen.messages).for_each(unspell);
+                How::Spelled(_) | How::Rewritten(_) => {
+                    if let How::Rewritten(rewrite) = difference.how {
+                        rewrite(&mut case);
+                    }
+                    if let How::Spelled(unspell) = difference.how {
+                        for seen in [&mut case.ours, &mut case.theirs] {
+                            seen.events.iter_mut().chain(&mut seen.messages).for_each(unspell);
+                        }
                     }
                     // What another difference explained stays explained.
                     let differs = case.differs_in();

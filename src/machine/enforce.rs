@@ -13,6 +13,7 @@ use crate::error::{Error, Limit, LimitExceeded, Malformed};
 use crate::event::fast;
 use crate::event::{Event, EventType};
 use crate::excerpt::excerpt;
+use crate::id::Interner;
 use crate::item::{Counter, Halves, Indexed, Item, Place};
 use crate::json::node::Node;
 use crate::json::scan::has_at_most;
@@ -45,6 +46,9 @@ pub struct Enforcer {
     cx: Context,
     ready: VecDeque<Item>,
 }
+
+/// The interner tells the length of longer ids alone.
+const _: () = assert!(Interner::MAX_LEN <= Limits::FLOOR_ID_BYTES);
 
 impl Enforcer {
     /// An enforcer with the default [`Limits`].

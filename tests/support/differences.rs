@@ -22,6 +22,8 @@ pub enum Aspect {
 pub enum How {
     /// Events or messages are spelled in two ways: this makes one of both.
     Spelled(fn(&mut Value)),
+    /// It concerns a part of the results: this takes that part out of both, and the rest is compared.
+    Rewritten(fn(&mut Case)),
     /// It is at work where this says so.
     When(fn(&Case) -> bool),
 }
@@ -41,7 +43,7 @@ pub struct Difference {
 }
 
 use Aspect::{Events, Messages, Outcomes, State, Verdict};
-use How::{Spelled, When};
+use How::{Rewritten, Spelled, When};
 
 const ALL: &[Aspect] = &[Verdict, Events, Outcomes, Messages, State];
 
@@ -110,7 +112,7 @@ pub const DIFFERENCES: &[Difference] = &[
         rule: Rule::E11,
         name: "half a surrogate pair waits for its other half",
         aspects: ALL,
-        how: When(|case| case.stream.iter().any(|event| event.contains(r"\ud83d") || event.contains(r"\ude00"))),
+        how: When(|case| case.stream.iter().any(|event| has_lone_half(event))),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
 {"type":"TEXT_MESSAGE_START","messageId":"m"}
 {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"\ud83d"}
@@ -122,7 +124,7 @@ pub const DIFFERENCES: &[Difference] = &[
         rule: Rule::A12,
         name: "text and reasoning under one id are two messages",
         aspects: &[Messages],
-        how: When(|case| case.warns(Rule::A12)),
+        how: Rewritten(without_shared_ids),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
 {"type":"REASONING_MESSAGE_START","messageId":"m","role":"reasoning"}
 {"type":"REASONING_MESSAGE_CONTENT","messageId":"m","delta":"hm"}
@@ -146,7 +148,7 @@ pub const DIFFERENCES: &[Difference] = &[
         rule: Rule::B1,
         name: "the generated ids are the application's",
         aspects: &[Events],
-        how: When(|case| case.warns(Rule::B1)),
+        how: Rewritten(with_numbered_ids),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
 {"type":"THINKING_START"}
 {"type":"THINKING_END"}
@@ -417,4 +419,50 @@ fn is_renamed(case: &Case) -> bool {
 fn has_a_malformed_discriminator(case: &Case) -> bool {
     let Some(error) = case.ours.error.as_ref().filter(|_| case.rejects(Rule::E5)) else { return false };
     ["/type: ", "/role: ", "/op: "].iter().any(|place| error.contains(place))
+}
+
+/// Whether half of a pair stands without the other half next to it.
+fn has_lone_half(event: &str) -> bool {
+    let joined = event.replace(r"\ud83d\ude00", "");
+    joined.contains(r"\ud83d") || joined.contains(r"\ude00")
+}
+
+/// Takes out the messages of the ids that text and reasoning share.
+fn without_shared_ids(case: &mut Case) {
+    let shared: Vec<Value> = case
+        .our_warnings
+        .iter()
+        .filter(|warning| warning.rule == Rule::A12)
+        .filter_map(|warning| serde_json::from_str::<Value>(case.stream.get(warning.event as usize)?).ok())
+        .map(|event| event["messageId"].clone())
+        .collect();
+    for seen in [&mut case.ours, &mut case.theirs] {
+        seen.messages.retain(|message| !shared.contains(&message["id"]));
+    }
+}
+
+/// Numbers the ids that the stream does not have, in the order of their events.
+fn with_numbered_ids(case: &mut Case) {
+    let sent = case.stream.join("\n");
+    for seen in [&mut case.ours, &mut case.theirs] {
+        let mut generated: Vec<Value> = Vec::new();
+        for event in &mut seen.events {
+            let is_reasoning = event["type"].as_str().is_some_and(|kind| kind.starts_with("REASONING_"));
+            let Some(id) = event.get_mut("messageId").filter(|_| is_reasoning) else { continue };
+            if sent.contains(&id.to_string()) {
+                continue;
+            }
+            let known = generated.iter().position(|known| known == id);
+            let number = known.unwrap_or_else(|| {
+                generated.push(id.clone());
+                generated.len() - 1
+            });
+            *id = format!("generated {number}").into();
+        }
+        for message in &mut seen.messages {
+            if let Some(number) = generated.iter().position(|known| *known == message["id"]) {
+                message["id"] = format!("generated {number}").into();
+            }
+        }
+    }
 }
