@@ -62,7 +62,7 @@ use crate::warning::Warning;
 /// the warning (C11).
 ///
 /// # Ending
-/// [`finish`](Expander::finish) never fails and synthesizes no event (C11): an item that chunks
+/// [`finish`](super::Machine::finish) never fails and synthesizes no event (C11): an item that chunks
 /// left open is open in a truncated run.
 ///
 /// # Errors

@@ -265,7 +265,7 @@ impl Pipeline {
     ///
     /// # Cost
     /// That of the conversation and of all runs; texts are shared. One event holds all messages and
-    /// another the state, which the viewer's [`Limits::max_event_bytes`] have to admit.
+    /// another the state, which the viewer's [`Limits::max_event_bytes`](crate::Limits::max_event_bytes) have to admit.
     ///
     /// # Examples
     /// ```
