@@ -308,7 +308,7 @@ async fn r8_a_run_without_viewers_is_found_truncated_later() {
     drop(written);
     let entries: Vec<_> = runs(&redis).read("t", "r", 0).await.unwrap().entries().try_collect().await.unwrap();
     assert_eq!(entries.len(), 10);
-    assert!(matches!(&entries[9].what, What::Cut(why) if why.contains("gone")));
+    assert!(matches!(&entries[9].what, What::Cut(why) if why.contains("died")));
     // So is a run that was claimed but has no event.
     drop(publisher(&redis, "empty").await);
     let entries: Vec<_> = runs(&redis).read("t", "empty", 0).await.unwrap().entries().try_collect().await.unwrap();
