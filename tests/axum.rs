@@ -1,4 +1,4 @@
-//! Agents served by axum, over loopback.
+//! `RunRequest` and `RunResponse`: agents served by axum, over loopback.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -54,7 +54,7 @@ async fn post_json(url: &str, body: &str, accept: &str) -> Response {
 const INPUT: &str = r#"{"threadId": "t", "runId": "r", "messages": []}"#;
 
 #[tokio::test]
-async fn an_agent_that_is_served_is_the_agent() {
+async fn a_served_agent_gives_the_same_events() {
     let agent = HttpAgent::new(serve_agent(greeter()).await).unwrap();
     let input = RunAgentInput::new("t", "r", [UserMessage::new("u", "Hi").into()]);
     let updates: Vec<_> = agent.updates(input).await.unwrap().try_collect().await.unwrap();
@@ -135,7 +135,7 @@ async fn the_format_is_what_the_client_accepts() {
 }
 
 #[tokio::test]
-async fn an_input_that_is_none_is_turned_down_by_rule_and_path() {
+async fn an_invalid_input_is_rejected_with_rule_and_path() {
     let url = serve_agent(greeter()).await;
     for (body, status, rule, path) in [
         ("{", 400, Some("E9"), Some("")),
@@ -162,7 +162,7 @@ async fn an_input_that_is_none_is_turned_down_by_rule_and_path() {
     }
     let response = Client::new().post(&url).header("content-type", "text/plain").body(INPUT).send().await.unwrap();
     assert_eq!(response.status(), 415);
-    // Without a content type there is nothing to disagree with.
+    // A request without a content type is accepted.
     assert_eq!(Client::new().post(&url).body(INPUT).send().await.unwrap().status(), 200);
 }
 
@@ -171,7 +171,7 @@ async fn types(url: &str) -> Vec<Event> {
 }
 
 #[tokio::test]
-async fn r1_r5_whatever_fails_the_client_is_told() {
+async fn r1_r5_the_client_is_told_of_every_failure() {
     let started = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
     let finished = json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"});
     let end = json!({"type": "TEXT_MESSAGE_END", "messageId": "m"});
@@ -185,7 +185,7 @@ async fn r1_r5_whatever_fails_the_client_is_told() {
         let Some(Event::RunError(error)) = events.last() else { panic!("{events:?}") };
         assert!(error.message.starts_with(message), "{}", error.message);
     }
-    // R8a: a run that has ended stays as it ended.
+    // R8a: an error after the end of a run does not change its outcome.
     let events = types(&serve_agent(Replay::new([started, finished]).failing("late")).await).await;
     assert!(matches!(events.last(), Some(Event::RunFinished(_))));
 }
@@ -221,7 +221,7 @@ async fn a_silent_run_is_kept_alive_and_dropped_with_its_client() {
 }
 
 #[tokio::test]
-async fn events_of_any_kind_are_a_response() {
+async fn a_response_takes_events_of_any_type() {
     let handler = |request: RunRequest| async move {
         let (thread, run) = (request.input.thread_id.clone(), request.input.run_id.clone());
         request.respond(stream::iter([

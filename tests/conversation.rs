@@ -1,4 +1,4 @@
-//! Conversations over many runs: what is kept however a run ends, what is asked, and tools.
+//! `Conversation`: many runs, what the thread keeps however a run ends, interrupts, tool calls, and tools.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -19,7 +19,7 @@ use futures::stream::{self, FusedStream};
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
-/// What one run does: `Err` is a source that fails, `Hang` one that gives nothing more.
+/// One step of a run: `Err` is a source that fails, `Hang` a source that gives nothing more.
 enum Step {
     Gives(Value),
     Fails,
@@ -159,7 +159,7 @@ async fn messages_and_state_go_from_run_to_run() {
         assert_eq!(input.forwarded_props, Some(json!({"model": "m"})));
         assert!(input.resume.is_none() && input.tools.is_none());
     }
-    // The first message was `id-1`; each run has an id of its own.
+    // The first message was `id-1`; each run has a new id.
     assert_eq!(inputs.iter().map(|input| input.run_id.as_str()).collect::<Vec<_>>(), ["id-2", "id-3", "id-4"]);
 }
 
@@ -218,21 +218,21 @@ async fn r8_a_turn_that_is_dropped_after_any_poll_leaves_a_consistent_thread() {
         let status = conversation.snapshot().tool_call_status("c");
         assert_ne!(status, Some(ItemStatus::Streaming), "after {polls}");
 
-        // It is saved, restored and gone on with.
+        // The thread is saved and restored, and the conversation goes on.
         let saved = serde_json::to_string(conversation.thread()).unwrap();
         let restored: Thread = serde_json::from_str(&saved).unwrap();
         assert_eq!(serde_json::to_string(&restored).unwrap(), saved, "after {polls}");
         conversation.send("On").finish().await.1.unwrap();
         let sent = &agent.inputs()[1];
         assert_eq!(sent.messages[..sent.messages.len() - 1], restored.next_input("").messages[..], "after {polls}");
-        // A9: nobody takes a cut call for a whole one.
+        // A9: a call that was cut off is not sent.
         let sent_call = sent.messages.iter().any(|message| message.tool_calls().next().is_some());
         assert_eq!(sent_call, status == Some(ItemStatus::Complete), "after {polls}");
     }
 }
 
 #[tokio::test]
-async fn whatever_fails_the_thread_goes_on() {
+async fn the_thread_goes_on_after_any_failure() {
     let violates = Gives(json!({"type": "STEP_FINISHED", "stepName": "never"}));
     let failed = Gives(json!({"type": "RUN_ERROR", "message": "overloaded"}));
     let agent = Script::default()
@@ -289,7 +289,7 @@ async fn options_hold_for_every_run() {
 }
 
 #[tokio::test]
-async fn t4_interrupts_are_asked_of_the_thread_and_answered_whole() {
+async fn t4_interrupts_wait_in_the_thread_and_are_all_answered_at_once() {
     let asked = || json!([{"id": "deploy", "reason": "approval"}, {"id": "old", "reason": "r", "expiresAt": "2020-01-01T00:00:00Z"}]);
     let agent = Script::new([vec![started("1"), asks("1", asked())], vec![started("2"), finished("2")]])
         .then(None)
@@ -318,7 +318,7 @@ async fn t4_interrupts_are_asked_of_the_thread_and_answered_whole() {
     assert_eq!(missing.to_string(), "T4: neither resolved nor cancelled: interrupt \"old\"");
     assert_eq!(agent.inputs().len(), 2);
 
-    // What no run was given stays open: one that cannot be started, one that fails before it begins.
+    // An answer that no run was given stays open: the run cannot be started, or fails before it begins.
     for _ in 0..2 {
         let mut answers = conversation.answers();
         answers.resolve("deploy", None).unwrap().decline_rest("no");
@@ -337,7 +337,7 @@ async fn t4_interrupts_are_asked_of_the_thread_and_answered_whole() {
 }
 
 #[tokio::test]
-async fn r9_calls_wait_for_results_which_come_after_their_message() {
+async fn r9_results_of_pending_calls_come_after_the_message_of_the_call() {
     let calling =
         vec![started("1"), calls("c1", "book", "{}"), calls("c2", "pay", "{}"), says("after", "Wait."), finished("1")];
     let agent = Script::new([calling, vec![started("2"), finished("2")], vec![started("3"), finished("3")]]);
@@ -387,7 +387,7 @@ fn adder() -> Tools {
 }
 
 #[tokio::test]
-async fn tools_are_run_when_the_run_is_over_and_their_results_go_into_the_next() {
+async fn tools_are_run_after_their_run_and_the_next_run_gets_the_results() {
     let calling = vec![started("1"), calls("c1", "add", "{\"a\": 1, \"b\": 2}"), calls("c2", "now", ""), finished("1")];
     let agent = Script::new([calling, vec![started("2"), says("b", "3"), finished("2")]]);
     let tools = adder().with(tool("now"), |_: Value| async { Ok(json!({"hour": 12})) });
@@ -410,7 +410,7 @@ async fn tools_are_run_when_the_run_is_over_and_their_results_go_into_the_next()
 }
 
 #[tokio::test]
-async fn what_fails_with_a_tool_is_a_result_that_says_so() {
+async fn a_failed_tool_call_has_a_result_with_the_error() {
     let big = format!("{{\"a\": {}, \"b\": 1}}", i64::MAX);
     let calling = vec![
         started("1"),
@@ -450,7 +450,7 @@ async fn what_fails_with_a_tool_is_a_result_that_says_so() {
 }
 
 #[tokio::test]
-async fn tools_are_not_run_for_ever() {
+async fn the_runs_that_follow_on_tools_are_bounded() {
     let run = |n: usize| vec![started("r"), calls(&format!("c{n}"), "add", "{\"a\": 1, \"b\": 1}"), finished("r")];
     let agent = Script::new([run(0), run(1), run(2), run(3)]);
     let mut conversation = agent.conversation().with_tools(adder().with_max_rounds(2));
@@ -468,7 +468,7 @@ async fn tools_are_not_run_for_ever() {
 }
 
 #[tokio::test]
-async fn what_the_application_has_to_answer_ends_the_turn() {
+async fn a_turn_ends_when_the_application_has_to_answer() {
     // A tool that is not in the registry.
     let calling =
         vec![started("1"), calls("c1", "add", "{\"a\": 1, \"b\": 1}"), calls("c2", "paint", "{}"), finished("1")];
@@ -483,7 +483,7 @@ async fn what_the_application_has_to_answer_ends_the_turn() {
     answers.send().unwrap().finish().await.1.unwrap();
     assert_eq!(shown(&agent.inputs()[1].messages)[2..], ["tool: 2", "tool: painted"]);
 
-    // A call that an interrupt is about is the agent's to make, once it is answered.
+    // A call that an interrupt is about is made by the agent, after the interrupt is answered.
     let about = json!([{"id": "i", "reason": "approval", "toolCallId": "c1"}]);
     let agent = Script::new([vec![started("1"), calls("c1", "add", "{\"a\": 1, \"b\": 1}"), asks("1", about)]]);
     let mut conversation = agent.conversation().with_tools(adder());
@@ -491,7 +491,7 @@ async fn what_the_application_has_to_answer_ends_the_turn() {
     assert_eq!((conversation.thread().pending_calls().count(), conversation.thread().interrupts().len()), (0, 1));
     assert_eq!(held(&conversation).len(), 2);
 
-    // R5, R7: nothing is done for a run that failed.
+    // R5, R7: no tool is run for a run that failed.
     let failed = Gives(json!({"type": "RUN_ERROR", "message": "down"}));
     let agent = Script::new([vec![started("1"), calls("c1", "add", "{\"a\": 1, \"b\": 1}"), failed]]);
     let mut conversation = agent.conversation().with_tools(adder());
@@ -500,7 +500,7 @@ async fn what_the_application_has_to_answer_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_dropped_within_a_tool_still_asks_for_it() {
+async fn a_tool_call_still_waits_after_its_turn_is_dropped() {
     let calling =
         vec![started("1"), calls("c1", "add", "{\"a\": 1, \"b\": 1}"), calls("c2", "slow", "{}"), finished("1")];
     let agent = Script::new([calling, vec![started("2"), finished("2")]]);
@@ -509,7 +509,7 @@ async fn a_turn_that_is_dropped_within_a_tool_still_asks_for_it() {
     let mut turn = conversation.send("Go");
     while poll_immediate(turn.next()).await.is_some() {}
     drop(turn);
-    // What was done is kept, and not done again.
+    // The call that was made is kept, and not made again.
     assert_eq!(held(&conversation), ["user: Go", "assistant: ", "tool: 2"]);
     let pending: Vec<_> = conversation.thread().pending_calls().map(|call| call.id.to_string()).collect();
     assert_eq!(pending, ["c2"]);
@@ -582,7 +582,7 @@ mod http {
         assert_eq!(conversation.snapshot().message("a").unwrap().text().unwrap(), "It is 42.");
         let messages = conversation.snapshot().messages().len();
 
-        // E5: what is no input is refused by the extractor.
+        // E5: the extractor rejects an invalid input.
         let refused = reqwest::Client::new()
             .post(&url)
             .header("content-type", "application/json")

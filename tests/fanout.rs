@@ -1,4 +1,4 @@
-//! The example `fanout` over a real Redis: gateways, viewers and brokers that die, in the middle of runs.
+//! The example `fanout` over a real Redis server: gateways, producers and brokers die in the middle of runs.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -43,7 +43,7 @@ use crate::publish::{PublishError, Publisher};
 use crate::read::{ReadError, Runs};
 use crate::server::Server;
 
-/// Longer than anything here may take.
+/// The timeout: longer than any test may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server, or `None` after saying why the test is skipped. Where `AG_UI_INTEROP` is `require`, nothing is
@@ -60,7 +60,7 @@ fn redis() -> Option<Server> {
     }
 }
 
-/// Leases that are over soon.
+/// Short leases.
 fn keep() -> Keep {
     Keep { lease: 1_500, ..Keep::default() }
 }
@@ -77,7 +77,7 @@ async fn publisher(redis: &Server, run: &str) -> Publisher {
     Publisher::claim(broker(redis), "t", run, keep()).await.unwrap()
 }
 
-/// So many events of one run, the numbers in their text.
+/// A run with this many events, whose texts are numbers.
 fn events(run: &str, count: u64) -> Vec<Value> {
     let around = |kind: &str| json!({"type": kind, "threadId": "t", "runId": run});
     let mut events = vec![around("RUN_STARTED"), json!({"type": "TEXT_MESSAGE_START", "messageId": "m"})];
@@ -109,7 +109,7 @@ async fn publish(
     publisher.publish(source.items()).try_fold(0, |_, at| async move { Ok(at) }).await
 }
 
-/// A gateway in a process of its own, whose agent counts as far as it is asked, an event every 5 ms.
+/// A gateway in a process of its own, whose agent counts up to a number, with an event every 5 ms.
 struct Gateway {
     url: String,
     process: Child,
@@ -138,7 +138,7 @@ impl Drop for Gateway {
     }
 }
 
-/// No test but for its parent.
+/// Not a test by itself: other tests start it as a process.
 #[test]
 fn a_process_of_a_gateway() {
     let Ok(redis) = std::env::var("FANOUT_REDIS") else { return };
@@ -201,7 +201,7 @@ async fn is_whole(redis: &Server, run: &str, count: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_dies_and_its_viewers_lose_nothing() {
+async fn a_gateway_dies_and_its_viewers_lose_no_event() {
     const COUNT: u64 = 600;
     let Some(redis) = redis() else { return };
     let [mut first, second] = [Gateway::start(&redis), Gateway::start(&redis)];
@@ -228,7 +228,7 @@ async fn a_gateway_dies_and_its_viewers_lose_nothing() {
     for rest in join_all(rest).await {
         assert_eq!(rest.unwrap(), events("r", COUNT).split_off(50));
     }
-    // Who comes after the end gets all of it, or what is missing.
+    // A viewer that joins after the end gets the whole run, or the part that it misses.
     is_success(&watch(vec![second.url.clone()], "r").await, COUNT);
     assert_eq!(numbers(vec![second.url.clone()], "r", COUNT - 1).await, events("r", COUNT).split_off(599));
     is_whole(&redis, "r", COUNT).await;
@@ -243,7 +243,7 @@ async fn numbers_owned(gateways: Vec<String>, after: u64) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_broker_dies_and_comes_back_and_nothing_is_lost_or_twice() {
+async fn the_broker_restarts_and_no_event_is_lost_or_doubled() {
     const COUNT: u64 = 600;
     let Some(mut redis) = redis() else { return };
     let gateways = [Gateway::start(&redis), Gateway::start(&redis)];
@@ -257,7 +257,7 @@ async fn the_broker_dies_and_comes_back_and_nothing_is_lost_or_twice() {
     for pause in [100, 2_500] {
         sleep(Duration::from_millis(500)).await;
         redis.kill();
-        // The second time for longer than the lease: the producer lives all the same.
+        // The second time it is longer than the lease: the producer is alive nevertheless.
         sleep(Duration::from_millis(pause)).await;
         redis.start_again().unwrap();
     }
@@ -283,7 +283,7 @@ async fn r8_a_producer_that_dies_leaves_a_truncated_run() {
     }
     first.kill();
 
-    // For who was there, for who comes later, and for who reads without a gateway.
+    // For a viewer from the start, for a late one, and for one that reads without a gateway.
     for snapshot in [there.await.unwrap(), watch(vec![second.url.clone()], "r").await] {
         let run = snapshot.run().unwrap();
         assert_eq!(run.outcome.as_str(), "error");
@@ -294,12 +294,12 @@ async fn r8_a_producer_that_dies_leaves_a_truncated_run() {
     let error = updates.by_ref().try_for_each(|_| async { Ok(()) }).await.unwrap_err();
     assert!(error.is_truncated(), "{error}");
     assert_ne!(updates.snapshot().run().unwrap().outcome.as_str(), "success");
-    // Its name is not free again.
+    // The name of the run stays taken.
     assert_eq!(begin(&second, "r", 10).await.status(), StatusCode::CONFLICT);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r8_a_run_that_nobody_watched_is_found_truncated() {
+async fn r8_a_run_without_viewers_is_found_truncated_later() {
     let Some(redis) = redis() else { return };
     let mut written = publisher(&redis, "r")
         .await
@@ -309,15 +309,15 @@ async fn r8_a_run_that_nobody_watched_is_found_truncated() {
     let entries: Vec<_> = runs(&redis).read("t", "r", 0).await.unwrap().entries().try_collect().await.unwrap();
     assert_eq!(entries.len(), 10);
     assert!(matches!(&entries[9].what, What::Cut(why) if why.contains("died")));
-    // Nor is one that was claimed, and of which nothing came.
+    // So is a run that was claimed but has no event.
     drop(publisher(&redis, "empty").await);
     let entries: Vec<_> = runs(&redis).read("t", "empty", 0).await.unwrap().entries().try_collect().await.unwrap();
     assert!(matches!(&entries[..], [Entry { position: 1, what: What::Cut(_) }]));
 }
 
-/// It hung, and comes back: all viewers have seen the same end, and it is told.
+/// The producer hung and comes back: all viewers have seen the same end, and the producer gets an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_that_was_taken_for_dead_can_write_no_more() {
+async fn a_producer_that_was_cut_off_can_write_no_more() {
     let Some(redis) = redis() else { return };
     let mut written = publisher(&redis, "r").await.publish(paced(events("r", 50), Duration::from_millis(1)).items());
     while written.next().await.unwrap().unwrap() < 9 {}
@@ -337,7 +337,7 @@ async fn a_producer_that_was_taken_for_dead_can_write_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_agent_does_wrong_cuts_the_run_off() {
+async fn a_fault_of_the_agent_cuts_the_run_off() {
     let Some(redis) = redis() else { return };
     let mut wrong = events("r", 20);
     wrong.insert(5, json!({"type": "TEXT_MESSAGE_END", "messageId": "other"}));
@@ -352,11 +352,11 @@ async fn what_the_agent_does_wrong_cuts_the_run_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trimmed_history_is_told() {
+async fn trimmed_history_is_an_error() {
     const COUNT: u64 = 3_000;
     let Some(redis) = redis() else { return };
     let gateway = Gateway::start(&redis);
-    // A viewer that was reading, and then was slower than what is kept.
+    // A viewer that was reading, and became slower than the trimming.
     let publisher = publisher(&redis, "r").await;
     let mut slow = runs(&redis).read("t", "r", 0).await.unwrap().entries();
     let produced = tokio::spawn(publish(publisher, stream::iter(events("r", COUNT))));
@@ -376,7 +376,7 @@ async fn trimmed_history_is_told() {
         "{error:?}"
     );
 
-    // A viewer that comes late.
+    // A viewer that joins late.
     for after in [0, 10, first - 2] {
         let error = runs(&redis).read("t", "r", after).await.unwrap_err();
         assert!(
@@ -392,14 +392,14 @@ async fn trimmed_history_is_told() {
         assert!(matches!(error, FollowError::Refused { status: StatusCode::GONE, .. }));
     }
     assert_eq!(numbers(vec![gateway.url.clone()], "r", first - 1).await, events("r", COUNT).split_off(2_900));
-    // All of it is gone, the end too: that is no success either.
+    // The whole run is gone, with its end: that is an error too.
     let mut trim = broker::commands();
     trim.cmd("XTRIM").arg(Run::new("t", "r").events).arg("MAXLEN").arg(0);
     broker(&redis).ask(&trim).await.unwrap();
     assert!(matches!(runs(&redis).read("t", "r", 0).await.unwrap_err(), ReadError::Gone { asked: 1, .. }));
 }
 
-/// As many as are asked for are kept, give or take a node of the broker's.
+/// The broker keeps about as many events as it is told to: it removes them in groups.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_can_be_kept_in_part() {
     let Some(redis) = redis() else { return };
@@ -412,7 +412,7 @@ async fn a_run_can_be_kept_in_part() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_twice_is_there_once() {
+async fn an_event_that_is_sent_twice_is_stored_once() {
     let Some(redis) = redis() else { return };
     let (broker, run) = (broker(&redis), Run::new("t", "r"));
     let entry = |position, json: &str| Entry { position, what: What::Event(json.to_owned().into()) };
@@ -428,7 +428,7 @@ async fn what_is_sent_twice_is_there_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_says_what_it_cannot_serve() {
+async fn a_gateway_answers_with_the_right_status() {
     let Some(redis) = redis() else { return };
     let gateway = Gateway::start(&redis);
     let publisher = publisher(&redis, "a/b ?").await;
@@ -445,11 +445,11 @@ async fn a_gateway_says_what_it_cannot_serve() {
     ] {
         assert_eq!(get(&gateway, path, id).await.status(), status, "{path} {id:?}");
     }
-    // What a browser sees of it.
+    // The bytes that a browser gets.
     let body = get(&gateway, path, Some("8")).await.text().await.unwrap();
     assert!(body.starts_with("id: 9\ndata: {\"type\":\"TEXT_MESSAGE_END\""), "{body}");
     assert!(body.contains("\n\nid: 10\ndata: {\"type\":\"RUN_FINISHED\""), "{body}");
-    // The header is of the latest, the address of the first request.
+    // A browser sends the newest position in the header, and the first one in the address: the header counts.
     let answer = get(&gateway, &format!("{path}?after=0"), Some("10")).await;
     assert_eq!(answer.status(), StatusCode::NO_CONTENT);
     assert_eq!(numbers(vec![gateway.url.clone()], "a/b ?", 0).await, events("a/b ?", 10));
@@ -466,7 +466,7 @@ fn runs_of_different_names_have_different_keys() {
 }
 
 #[test]
-fn the_helpers_count_alike() {
+fn the_helpers_agree_about_numbers() {
     let deltas: String = events("r", 20).iter().filter_map(|event| Some(event["delta"].as_str()?.to_owned())).collect();
     assert_eq!(deltas, text(0, 20));
     let typed: Vec<Event> = events("r", 20).into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Layers around agents: a legal run stays legal, an error stays what it was, nothing comes half.
+//! Layers around agents: a legal run stays legal, an error stays the same, and no item is left out in part.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -39,7 +39,7 @@ fn types(events: &[Event]) -> Vec<&'static str> {
     events.iter().map(|event| event.event_type().as_str()).collect()
 }
 
-/// The conversation as it stands in the end, and the error if there was one.
+/// The conversation at the end, and the error if there was one.
 async fn conversation(agent: impl Agent) -> (Option<Snapshot>, Option<Error<AgentError>>) {
     let mut updates = agent.updates(input()).await.unwrap();
     let mut last = None;
@@ -52,7 +52,7 @@ async fn conversation(agent: impl Agent) -> (Option<Snapshot>, Option<Error<Agen
     }
 }
 
-/// Everything that a conversation says.
+/// The whole conversation as JSON.
 fn said(snapshot: &Snapshot) -> Value {
     let messages: Vec<_> = snapshot.messages().iter().collect();
     let run = snapshot.run().map(|run| run.outcome.as_str());
@@ -119,7 +119,7 @@ async fn a_filter_by_kind_leaves_out_all_of_the_kind() {
 }
 
 #[tokio::test]
-async fn ids_are_rewritten_wherever_they_are_named_and_back() {
+async fn ids_are_rewritten_everywhere_and_turned_back_in_the_input() {
     let seen = Arc::new(Mutex::new(None));
     let see = Arc::clone(&seen);
     let agent = producer::agent(move |run| {
@@ -150,7 +150,7 @@ async fn ids_are_rewritten_wherever_they_are_named_and_back() {
 
 #[test]
 fn every_id_of_every_fixture_is_rewritten() {
-    // What has an id, by the schema, and is no run's or thread's.
+    // The fields that hold an id by the schema, without those of runs and threads.
     const IDS: [&str; 9] = [
         "messageId",
         "toolCallId",
@@ -212,7 +212,7 @@ async fn coalesced_deltas_lose_nothing_before_an_error_or_the_end() {
     let (snapshot, error) = conversation(agent).await;
     assert_eq!(snapshot.unwrap().message("m").unwrap().text().unwrap(), "abc");
     assert!(matches!(error, Some(Error::Source(error)) if error.to_string() == "reset"));
-    // Up to so many bytes.
+    // At most this many bytes.
     let agent = Replay::new(deltas(Some(Event::run_error("no")))).layer(Coalesce::new().max_bytes(2));
     let joined: Vec<_> =
         events(agent).await.into_iter().filter(|event| event.event_type() == EventType::TextMessageContent).collect();
@@ -220,7 +220,7 @@ async fn coalesced_deltas_lose_nothing_before_an_error_or_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn coalescing_waits_no_longer_than_it_is_told() {
+async fn coalescing_waits_no_longer_than_its_limit() {
     let timed = agent_fn(|_| async {
         let events = [Event::run_started("t", "r"), Event::text_start("m")];
         let deltas = (0..6).map(|at| Event::text_content("m", at.to_string()));
@@ -241,7 +241,7 @@ async fn coalescing_waits_no_longer_than_it_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_observed_is_all_there_was_and_how_it_ended() {
+async fn a_closure_observes_every_item_and_the_end() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let see = {
         let seen = Arc::clone(&seen);
@@ -266,7 +266,7 @@ async fn what_is_observed_is_all_there_was_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn an_error_is_the_same_behind_layers() {
+async fn an_error_is_the_same_after_all_layers() {
     let agents = [
         Replay::new([run_started(), text_end("m")]),
         Replay::new([run_started()]),
@@ -283,7 +283,7 @@ async fn an_error_is_the_same_behind_layers() {
     }
 }
 
-/// Fails so many times before it runs.
+/// An agent that fails this many times before it runs.
 fn flaky(fails: u32, with: fn() -> Result<RawEventStream, AgentError>) -> (impl Agent, Arc<AtomicU32>) {
     let attempts = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&attempts);
@@ -303,7 +303,7 @@ fn flaky(fails: u32, with: fn() -> Result<RawEventStream, AgentError>) -> (impl 
 }
 
 #[tokio::test]
-async fn what_did_not_begin_is_run_again_and_what_did_is_not() {
+async fn a_run_is_retried_only_if_it_did_not_begin() {
     let backoff = |_: u32, _: &Error<AgentError>| Some(async {});
     let unreachable: fn() -> _ = || Err(AgentError::new("refused"));
     let empty: fn() -> _ = || Ok(raw_event_stream(&input(), stream::empty::<Event>()));
@@ -325,7 +325,7 @@ async fn what_did_not_begin_is_run_again_and_what_did_is_not() {
     let (agent, attempts) = flaky(9, fails_later);
     assert!(conversation(agent.layer(Retry::new(3, backoff))).await.1.is_some());
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
-    // The caller may give up sooner.
+    // The closure may give up sooner.
     let (agent, attempts) = flaky(9, unreachable);
     let gives_up = |attempt: u32, error: &Error<AgentError>| {
         assert_eq!(error.to_string(), "the source failed: refused");
@@ -419,7 +419,7 @@ async fn merged_agents_run_as_subagents_and_the_run_ends_when_all_have() {
 }
 
 #[tokio::test]
-async fn o5_one_that_fails_is_closed_and_the_others_go_on() {
+async fn o5_a_failed_agent_is_closed_and_the_others_go_on() {
     let fails = Replay::new([run_started(), text_start("m"), step_started("s"), run_error()]);
     let breaks = Replay::new([run_started(), text_start("m")]).failing("reset");
     let illegal = Replay::new([run_started(), text_start("m"), text_start("m")]);
@@ -447,7 +447,7 @@ async fn o5_one_that_fails_is_closed_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn r7_a_merged_run_waits_for_the_answers_of_all_and_those_who_asked_get_them() {
+async fn r7_a_merged_run_waits_for_all_answers_and_the_agents_that_asked_get_them() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let asks = |name: &'static str| {
         let asked = Arc::clone(&asked);
@@ -475,7 +475,7 @@ async fn r7_a_merged_run_waits_for_the_answers_of_all_and_those_who_asked_get_th
 }
 
 #[tokio::test]
-async fn merged_agents_of_one_name_are_told_apart() {
+async fn merged_agents_with_the_same_name_get_different_ids() {
     let agent = Replay::new([run_started(), text_start("m"), text_end("m"), run_finished()]);
     let (snapshot, error) = conversation(merge([("a/b", agent.clone()), ("a/b", agent.clone()), ("a", agent)])).await;
     assert!(error.is_none(), "{error:?}");
@@ -495,7 +495,7 @@ async fn the_code_of_a_failure_reaches_the_subagent() {
 proptest! {
     #![proptest_config(seeded(200))]
 
-    /// What any legal stream comes to is what it comes to when its deltas are joined.
+    /// Any legal stream gives the same conversation if its deltas are joined.
     #[test]
     fn coalesced_is_the_same_conversation(events in any::<u64>().prop_map(streams::stream), max in 1..20usize) {
         let agent = Replay::new(events);
@@ -505,7 +505,7 @@ proptest! {
         prop_assert_eq!(joined.1.map(|error| error.rule()), bare.1.map(|error| error.rule()));
     }
 
-    /// What is left of any legal stream is legal.
+    /// The rest of any legal stream, after a filter, is legal.
     #[test]
     fn a_filtered_stream_verifies(events in any::<u64>().prop_map(streams::stream), kept in any::<u16>()) {
         let agent = Replay::new(events);
@@ -517,7 +517,7 @@ proptest! {
         }
     }
 
-    /// Any agents at all make one legal run.
+    /// Any agents make one legal run.
     #[test]
     fn a_merged_stream_verifies(one in any::<u64>().prop_map(streams::stream), other in any::<u64>().prop_map(streams::stream)) {
         let merged = merge([("one", Replay::new(one)), ("other", Replay::new(other))]);
@@ -526,7 +526,7 @@ proptest! {
         prop_assert!(snapshot.unwrap().run().unwrap().outcome.as_str() != "running");
     }
 
-    /// Ids of any legal stream may be others, as long as they differ as before.
+    /// Any legal stream stays legal if its ids are replaced by different ones.
     #[test]
     fn a_stream_with_other_ids_verifies(events in any::<u64>().prop_map(streams::stream)) {
         let agent = Replay::new(events);

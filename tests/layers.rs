@@ -1,4 +1,4 @@
-//! The rooms of the crate, in one table, and a check that every import points down.
+//! The table of the crate's rooms by layer, and a check that every import points to a lower layer.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
@@ -13,24 +13,24 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("words: names and excerpts", &["event_type", "excerpt", "id", "iso8601", "rule", "version"]),
     ("JSON as text, and containers whose clones share", &["json", "shared"]),
     ("the log", &["log"]),
-    ("what can be wrong", &["error", "warning"]),
+    ("errors and warnings", &["error", "warning"]),
     ("the tables of the wire types, and enforcement over them", &["schema"]),
     ("messages", &["message"]),
     ("the input of a run", &["run_input"]),
-    ("how a stream is read", &["options"]),
+    ("the options of how a stream is read", &["options"]),
     ("events", &["event"]),
-    ("what comes out of a stage", &["item"]),
-    ("what goes into one", &["raw"]),
+    ("the outputs of the stages", &["item"]),
+    ("the inputs of the stages", &["raw"]),
     ("the conversation", &["snapshot"]),
     ("answers to interrupts", &["resume"]),
     ("the stages, without async", &["machine"]),
-    ("what is sent, and bytes", &["codec", "outgoing"]),
+    ("codecs, and the input that is sent", &["codec", "outgoing"]),
     ("combinators over streams", &["combinator"]),
     ("agents", &["agent"]),
-    ("runs that are made here", &["producer"]),
+    ("producers", &["producer"]),
     ("layers around agents", &["layer"]),
     ("conversations, recordings, clients and servers", &["client", "conversation", "record", "server"]),
-    ("what the errors of all of these say about a run", &["source_error"]),
+    ("the search for an error of the crate within an error of a source", &["source_error"]),
 ];
 
 /// The layer of a room.

@@ -1,4 +1,4 @@
-//! Runs that are made here: whatever is called, what comes out is legal and says what was written.
+//! Producers: whatever is called, the events are legal and say what was written.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -30,7 +30,7 @@ fn input() -> RunAgentInput {
     RunAgentInput::new("t", "r", [UserMessage::new("u", "Go").into()])
 }
 
-/// The conversation that a run comes to; it has to be a legal one.
+/// The conversation of a run, which must be legal.
 async fn snapshot(run: ProducedRun) -> Snapshot {
     let updates: Vec<_> = run.updates().try_collect().await.unwrap();
     updates.last().unwrap().snapshot().clone()
@@ -56,7 +56,7 @@ fn r1_r11_a_run_begins_with_the_ids_of_its_input_and_our_version() {
 }
 
 #[test]
-fn what_breaks_a_rule_is_refused_by_its_id_and_the_run_goes_on() {
+fn an_illegal_event_is_refused_by_rule_and_the_run_goes_on() {
     let mut writer = RunWriter::new(&input());
     writer.emit(Event::text_start("m")).unwrap();
     let null_result = {
@@ -86,7 +86,7 @@ fn what_breaks_a_rule_is_refused_by_its_id_and_the_run_goes_on() {
 }
 
 #[test]
-fn r10_interrupts_that_share_an_id_are_refused_and_the_run_is_still_there() {
+fn r10_interrupts_that_share_an_id_are_refused_and_the_run_goes_on() {
     let mut writer = RunWriter::new(&input());
     let twice = [Interrupt::new("i", "one"), Interrupt::new("i", "two")];
     assert_eq!(writer.finish(Finish::interrupt(twice)).unwrap_err().rule(), Some(Rule::R10));
@@ -106,7 +106,7 @@ fn r4_a_run_that_finished_may_fail_late_and_only_once() {
 }
 
 #[test]
-fn r3_what_is_open_is_closed_in_reverse_and_attributed() {
+fn r3_open_items_are_closed_in_reverse_order_with_their_owner() {
     let mut writer = RunWriter::new(&input());
     writer.emit(SubagentStartedEvent::new("sub", "helper")).unwrap();
     let mut start = TextMessageStartEvent::new("m");
@@ -149,7 +149,7 @@ fn ids_are_fresh_even_where_a_run_is_tried_again() {
 }
 
 #[test]
-fn a6_a_state_goes_as_what_is_shorter_and_only_where_it_changed() {
+fn a6_a_changed_state_is_written_in_the_shorter_form() {
     let mut writer = RunWriter::new(&input());
     let _ = written(&mut writer);
     let long = "a long text that a patch need not repeat";
@@ -166,17 +166,17 @@ fn a6_a_state_goes_as_what_is_shorter_and_only_where_it_changed() {
         writer.state(&state).unwrap();
         assert_eq!(written(&mut writer), Vec::from_iter(expected), "{state}");
     }
-    // What was sent by other means is not taken for what was sent here.
+    // After a patch by `emit` the writer does not know the state, so it writes a snapshot.
     writer.emit(Event::state_delta(ag_ui_stream::event::JsonPatch::default())).unwrap();
     writer.state(&Value::Null).unwrap();
     assert_eq!(written(&mut writer)[1]["type"], "STATE_SNAPSHOT");
-    // A map whose keys are no texts.
+    // A map whose keys are not strings.
     let keys = BTreeMap::from([((1, 2), 3)]);
     assert_eq!(writer.state(&keys).unwrap_err().rule(), Some(Rule::E5));
 }
 
 #[tokio::test]
-async fn s7_reasoning_is_a_message_within_a_span() {
+async fn s7_reasoning_is_written_as_a_message_in_a_span() {
     let run = producer::run(input(), async |run| {
         run.reasoning("Hm.").await?;
         Ok(())
@@ -196,7 +196,7 @@ async fn s7_reasoning_is_a_message_within_a_span() {
 }
 
 #[tokio::test]
-async fn r5_a_failing_run_abandons_what_it_has_open() {
+async fn r5_a_failing_run_abandons_its_open_items() {
     let run = producer::run(input(), async |run| {
         run.text("whole").await?;
         let mut call = run.open_tool_call("f").await?;
@@ -205,13 +205,13 @@ async fn r5_a_failing_run_abandons_what_it_has_open() {
     });
     let events: Vec<_> = run.map(|event| json!(event)).collect().await;
     let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    // No TOOL_CALL_END: that would say that the arguments are whole.
+    // There is no TOOL_CALL_END, which would mean that the arguments are whole.
     assert_eq!(types[4..], ["TOOL_CALL_START", "TOOL_CALL_ARGS", "RUN_ERROR"]);
     assert_eq!(events[6], json!({"type": "RUN_ERROR", "message": "no more tokens", "code": "quota"}));
 }
 
 #[tokio::test]
-async fn what_is_dropped_is_closed_before_anything_else_and_while_the_agent_waits() {
+async fn a_dropped_item_is_closed_before_the_next_event_or_while_the_agent_waits() {
     let run = producer::run(input(), async |run| {
         drop(run.open_text().await?);
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -231,7 +231,7 @@ async fn what_is_dropped_is_closed_before_anything_else_and_while_the_agent_wait
 }
 
 #[tokio::test]
-async fn o1_what_a_subagent_writes_is_attributed_to_it() {
+async fn o1_events_of_a_subagent_are_attributed_to_it() {
     let run = producer::run(input(), async |run| {
         let researcher = run.subagent("researcher").await?;
         let step = researcher.step("look").await?;
@@ -277,7 +277,7 @@ async fn o1_what_a_subagent_writes_is_attributed_to_it() {
 }
 
 #[tokio::test]
-async fn who_writes_more_than_is_read_waits() {
+async fn a_writer_waits_if_it_is_faster_than_the_reader() {
     let (written, mut count) = tokio::sync::mpsc::unbounded_channel();
     let run = producer::run(input(), async move |run| {
         let mut answer = run.open_text().await?;
@@ -288,7 +288,7 @@ async fn who_writes_more_than_is_read_waits() {
         Ok(())
     });
     let mut run = task::spawn(run);
-    // The closure is polled for the first time once what begins the run was read.
+    // The closure is first polled after RUN_STARTED was read.
     assert!(run.poll_next().is_ready() && run.poll_next().is_ready());
     assert!(count.len() < 40, "{}", count.len());
     assert_eq!(run.into_inner().count().await, 1000 + 2);
@@ -296,7 +296,7 @@ async fn who_writes_more_than_is_read_waits() {
 }
 
 #[tokio::test]
-async fn another_task_may_write_until_the_run_is_over_or_unread() {
+async fn another_task_may_write_until_the_run_is_over_or_dropped() {
     let (give, given) = tokio::sync::oneshot::channel();
     let (give, mut run) = {
         let run = producer::run(input(), async move |run| {
@@ -344,7 +344,7 @@ async fn r7_a_cancelled_run_is_neither_success_nor_failure_and_leaves_nothing_op
 }
 
 #[tokio::test]
-async fn a_panic_is_a_failure_of_the_run_where_somebody_goes_on_reading() {
+async fn a_panic_of_the_closure_fails_the_run() {
     let mut run = producer::run(input(), async |run| {
         run.text("so far").await?;
         if run.input().messages.len() == 1 {
@@ -381,7 +381,7 @@ async fn an_agent_of_a_closure_runs_each_input() {
 }
 
 #[tokio::test]
-async fn deltas_are_bracketed_by_kind_and_calls_stay_open_beside_each_other() {
+async fn deltas_of_a_kind_make_one_item_and_several_calls_stay_open() {
     let deltas = [
         Delta::reasoning("Two "),
         Delta::reasoning("calls."),
@@ -449,7 +449,7 @@ async fn a_source_of_deltas_that_fails_fails_the_run_with_its_error() {
     assert!(matches!(events.last(), Some(Event::RunError(_))));
 }
 
-/// A thing that is open, as the property holds it.
+/// An open item, as the property test holds it.
 enum Held {
     Text(OpenText),
     Thought(OpenReasoning),
@@ -491,7 +491,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 0..60)
 }
 
-/// What was written, as far as it has to be found again.
+/// The texts that were written, to be found again in the conversation.
 #[derive(Debug, Default, PartialEq)]
 struct Said {
     texts: BTreeMap<String, String>,
@@ -500,7 +500,7 @@ struct Said {
     refused: usize,
 }
 
-/// Does what is said to a run; which end it comes to is for the caller to say.
+/// Makes these calls on a run; the caller ends it.
 async fn follow(run: RunContext, ops: Vec<Op>, said: std::sync::Arc<std::sync::Mutex<Said>>) -> Result<(), Error> {
     let mut held: Vec<Held> = Vec::new();
     let mut contexts = vec![run];
@@ -530,7 +530,7 @@ async fn follow(run: RunContext, ops: Vec<Op>, said: std::sync::Arc<std::sync::M
             }
             Op::Push(which, text) => {
                 let Some(at) = at(which) else { continue };
-                // Where a subagent was ended before it, its item is closed, and refuses.
+                // If its subagent ended first, the item is closed, and the call is refused.
                 let (pushed, id, is_call) = match &mut held[at] {
                     Held::Text(open) => (open.push(&*text).await, open.id().to_string(), false),
                     Held::Thought(open) => (open.push(&*text).await, open.id().to_string(), false),
@@ -592,14 +592,14 @@ async fn follow(run: RunContext, ops: Vec<Op>, said: std::sync::Arc<std::sync::M
             Op::Yield => tokio::task::yield_now().await,
         }
     }
-    // What is held in the end is dropped, or outlives the run.
+    // The values that are left are dropped, or outlive the run.
     Ok(())
 }
 
 proptest! {
     #![proptest_config(seeded(400))]
 
-    /// Whatever is called, in whatever order, and however it ends.
+    /// Any calls in any order, and any end, give a legal run.
     #[test]
     fn what_comes_out_is_legal_and_comes_to_what_was_written(ops in ops(), end in 0..4usize) {
         let said = std::sync::Arc::new(std::sync::Mutex::new(Said::default()));
@@ -636,7 +636,7 @@ proptest! {
         }
     }
 
-    /// A stream of deltas of any kind is a legal run, and its texts are all there.
+    /// Any stream of deltas gives a legal run with all of its texts.
     #[test]
     fn any_stream_of_deltas_is_a_legal_run(kinds in proptest::collection::vec((0..6u8, 0..3u8, "[a-z]{1,3}"), 0..40)) {
         let deltas: Vec<_> = kinds

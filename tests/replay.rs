@@ -1,5 +1,5 @@
-//! Streams in another form that come to the same: a record that was compacted, and a prelude with the
-//! rest of the stream after it.
+//! Streams in another form that give the same conversation: a compacted record, and a prelude with the rest
+//! of the stream after it.
 
 #![allow(missing_docs, unreachable_pub, dead_code, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
@@ -19,13 +19,13 @@ use proptest::test_runner::RngSeed;
 use recorded::{Recorded, recorded};
 use serde_json::{Value, json};
 
-/// All there is: the data, and streams from seeds.
+/// All streams: those of `tests/data`, and random ones from seeds.
 fn all(seeds: u64) -> impl Iterator<Item = Recorded> {
     let seeded = (0..seeds).map(|seed| Recorded::new(format!("seed {seed}"), streams::stream(seed)));
     recorded().into_iter().chain(seeded)
 }
 
-/// What a pipeline made of a stream.
+/// The result of a pipeline for a stream.
 struct Made {
     pipeline: Pipeline,
     items: Vec<Item>,
@@ -57,7 +57,7 @@ impl Made {
     }
 }
 
-/// All that can be asked of a snapshot, but for the indices of events.
+/// Everything in a snapshot except the indices of events.
 #[derive(Debug, PartialEq)]
 struct Facts {
     messages: Vec<(Value, Option<ItemStatus>)>,
@@ -95,9 +95,9 @@ impl Facts {
         }
     }
 
-    /// What a prelude can bring over.
+    /// The part that a prelude can restore.
     fn for_a_viewer(mut self) -> Self {
-        // An item of an earlier run that was cut off is whole after any MESSAGES_SNAPSHOT.
+        // An item of an earlier run that was cut off counts as complete after any MESSAGES_SNAPSHOT.
         let known = |status: &mut Option<ItemStatus>| {
             if *status == Some(ItemStatus::Abandoned) {
                 *status = Some(ItemStatus::Complete);
@@ -117,7 +117,7 @@ impl Facts {
 
 // Compaction
 
-/// What compaction makes of a stream.
+/// The result of compaction for a stream.
 fn compacted<R: RawEvent>(pipeline: Pipeline, events: impl IntoIterator<Item = R>) -> (Vec<Event>, Option<Error>) {
     let mut compactor = Compactor::with_pipeline(pipeline);
     let mut error = None;
@@ -136,7 +136,7 @@ fn bytes(events: &[Event]) -> usize {
     events.iter().map(|event| serde_json::to_string(event).unwrap().len()).sum()
 }
 
-/// Those that compaction keeps as they are.
+/// The events that compaction does not change.
 fn kept(events: &[Event]) -> Vec<&Event> {
     let is_kept = |event: &&Event| {
         !matches!(
@@ -151,7 +151,7 @@ fn kept(events: &[Event]) -> Vec<&Event> {
     events.iter().filter(is_kept).collect()
 }
 
-/// Compacts a stream and holds it to the law; the bytes before and after.
+/// Compacts a stream and checks the result. Returns the bytes before and after.
 fn hold(stream: &Recorded) -> (usize, usize) {
     let name = &stream.name;
     let whole = Made::of(stream.builder().build(), stream.events.iter().cloned());
@@ -161,7 +161,7 @@ fn hold(stream: &Recorded) -> (usize, usize) {
     assert!(short.error.as_ref().is_none_or(Error::is_truncated), "{name}: {:?}", short.error);
     let (mut wanted, mut found) = (whole.facts(), short.facts());
     if whole.error.as_ref().is_some_and(|error| !error.is_truncated()) {
-        // What breaks a rule is not given.
+        // An event that breaks a rule is not given.
         for facts in [&mut wanted, &mut found] {
             facts.runs.iter_mut().for_each(|run| run.outcome = run.outcome.replace("Rejected", "Truncated"));
         }
@@ -178,7 +178,7 @@ fn hold(stream: &Recorded) -> (usize, usize) {
 }
 
 #[test]
-fn a_compacted_stream_comes_to_the_same_and_compacts_to_itself() {
+fn a_compacted_stream_gives_the_same_and_compacts_to_itself() {
     let (before, after) = all(3000).map(|stream| hold(&stream)).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     assert!(after < before, "{after} of {before} bytes");
 }
@@ -279,7 +279,7 @@ fn deltas_of_several_items_are_joined_between_other_events() {
 }
 
 #[test]
-fn what_is_joined_has_the_first_timestamp_all_metadata_and_no_raw_event() {
+fn a_joined_event_has_the_first_timestamp_all_metadata_and_no_raw_event() {
     let found = short(&[
         start("a"),
         with(text("a", "1"), json!({"metadata": {"k": 1, "l": {"x": 1}}, "rawEvent": {"n": 1}})),
@@ -294,9 +294,9 @@ fn what_is_joined_has_the_first_timestamp_all_metadata_and_no_raw_event() {
 }
 
 #[test]
-fn a6_state_is_folded_to_what_is_shorter() {
+fn a6_changes_of_the_state_are_joined_to_the_shorter_form() {
     let large = json!({"text": "x".repeat(500)});
-    // Patches of a large state stay patches; of a small one they do not.
+    // Patches of a large state stay patches, those of a small state become a snapshot.
     let found = short(&[snapshot(large.clone()), start("a"), set("/a", json!(1)), text("a", "1"), set("/b", json!(2))]);
     let patch = json!([{"op": "add", "path": "/a", "value": 1}, {"op": "add", "path": "/b", "value": 2}]);
     assert_eq!(
@@ -305,21 +305,21 @@ fn a6_state_is_folded_to_what_is_shorter() {
     );
     let found = short(&[set("/a", json!(1)), set("/a", json!(2)), set("/a", json!(3))]);
     assert_eq!(found, [snapshot(json!({"a": 3}))]);
-    // What a snapshot replaces is gone.
+    // The changes that a snapshot replaces are left out.
     let found = short(&[set("/a", large.clone()), snapshot(json!({})), set("/b", json!(1))]);
     assert_eq!(found, [snapshot(json!({"b": 1}))]);
-    // One that does not apply is left out, and does not take the others with it.
+    // A patch that does not apply is left out, and the others stay.
     let missing = json!({"type": "STATE_DELTA", "delta": [{"op": "remove", "path": "/none"}]});
     let found = short(&[snapshot(large.clone()), start("a"), set("/a", json!(1)), missing, set("/b", json!(2))]);
     assert_eq!(found[2]["delta"], patch);
-    // Members that an operation has beside its own stay with it (rule E6).
+    // Extra members of an operation stay (rule E6).
     let odd = json!({"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/b", "value": 2, "why": "so"}]});
     let found = short(&[snapshot(large), start("a"), set("/a", json!(1)), odd]);
     assert_eq!(found[2]["delta"][1]["why"], "so");
 }
 
 #[test]
-fn o8_state_of_different_owners_is_not_folded() {
+fn o8_changes_of_the_state_by_different_owners_are_not_joined() {
     let by = |owner: &str, event| with(event, json!({"subagentRunId": owner}));
     let found = short(&[
         by("s", snapshot(json!(1))),
@@ -331,7 +331,7 @@ fn o8_state_of_different_owners_is_not_folded() {
 }
 
 #[test]
-fn what_is_held_back_stays_small() {
+fn a_compactor_holds_back_little() {
     // Deltas: an event that is as long as the bound goes by itself.
     let part = "x".repeat(40 * 1024);
     let found = short(&[start("a"), text("a", &part), text("a", &part), text("a", "y"), end("a")]);
@@ -342,7 +342,7 @@ fn what_is_held_back_stays_small() {
 }
 
 #[test]
-fn r8_what_is_held_back_is_given_before_an_error() {
+fn r8_events_that_are_held_back_come_before_an_error() {
     let run = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
     for (last, rule) in [(None, Rule::R8), (Some(start("a")), Rule::S2)] {
         let events = [run.clone(), start("a"), text("a", "1"), text("a", "2")];
@@ -356,7 +356,7 @@ fn r8_what_is_held_back_is_given_before_an_error() {
 
 // Preludes
 
-/// Whether messages share an id, or did before one of them was dropped that is still open.
+/// Whether messages share an id, or shared it until one of them, which is still open, was dropped.
 fn has_twins(snapshot: &Snapshot) -> bool {
     let mut seen = std::collections::HashSet::new();
     let is_other = |item: &ag_ui_stream::snapshot::OpenItem| {
@@ -365,7 +365,7 @@ fn has_twins(snapshot: &Snapshot) -> bool {
             SubjectKind::ReasoningMessage => true,
             _ => return false,
         };
-        // A thought that was dropped is dropped again only by a snapshot that has others.
+        // Reasoning that was dropped is dropped again only by a snapshot that has other reasoning.
         snapshot.message(item.id()).map_or(is_thought, |held| {
             !matches!(held, Message::Activity(_)) && matches!(held, Message::Reasoning(_)) != is_thought
         })
@@ -379,8 +379,8 @@ fn changes_hands(error: &Error) -> bool {
     matches!(error.rule(), Some(Rule::O2 | Rule::O4 | Rule::O6))
 }
 
-/// Joins a stream after each of its events, and gives the rest; how many points were tried, and which were
-/// refused for an owner.
+/// Joins a stream after each of its events, and reads the rest. Returns how many points were tried, and which
+/// were refused because of an owner.
 fn join(stream: &Recorded, refused: &mut Vec<String>) -> usize {
     let name = &stream.name;
     let whole = Made::of(stream.builder().build(), stream.events.iter().cloned());
@@ -402,7 +402,7 @@ fn join(stream: &Recorded, refused: &mut Vec<String>) -> usize {
         let rest = stream.events[at + 1..].iter().filter_map(|event| event.raw().cloned());
         let by_raw = Made::of(Pipeline::new(), raw.chain(rest));
         let rest = whole.items[given..].iter().filter_map(Item::event).cloned();
-        // Ids that were made up here (rule B1) are others there.
+        // Ids that the boundary made (rule B1) differ.
         let is_raw = !whole.items.iter().filter_map(Item::warning).any(|warning| warning.rule == Rule::B1);
         let by_event = Made::of(Pipeline::new(), pipeline.prelude().into_iter().chain(rest));
         for (made, form) in [(by_raw, "as sent"), (by_event, "as verified")].into_iter().skip(usize::from(!is_raw)) {
@@ -424,7 +424,7 @@ fn join(stream: &Recorded, refused: &mut Vec<String>) -> usize {
 }
 
 #[test]
-fn a_viewer_who_joins_at_any_point_comes_to_the_same() {
+fn a_viewer_that_joins_at_any_point_gets_the_same_conversation() {
     let mut refused = Vec::new();
     let points: usize = recorded().iter().map(|stream| join(stream, &mut refused)).sum();
     assert!(points > 1000, "{points}");
@@ -432,11 +432,11 @@ fn a_viewer_who_joins_at_any_point_comes_to_the_same() {
 }
 
 #[test]
-fn a_viewer_who_joins_a_random_stream_comes_to_the_same() {
+fn a_viewer_that_joins_a_random_stream_gets_the_same_conversation() {
     let mut refused = Vec::new();
     let streams = (0..1000).map(|seed| Recorded::new(format!("seed {seed}"), streams::stream(seed)));
     let points: usize = streams.map(|stream| join(&stream, &mut refused)).sum();
     assert!(points > 2000, "{points}");
-    // What the documentation names: a thing of an earlier run whose owner changes.
+    // The exception that the documentation names: a thing of an earlier run whose owner changes.
     assert!(refused.len() * 20 < points, "{} of {points}: {refused:#?}", refused.len());
 }

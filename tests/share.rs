@@ -1,4 +1,4 @@
-//! One stream, many readers.
+//! `share`: one stream with many readers, which join late, are slow, or are dropped.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -33,7 +33,7 @@ fn shared<S: Stream<Item = Event>>(source: S, items: usize) -> Share<S, Infallib
     source.updates().share_with_capacity(SplitCapacity { items, ..SplitCapacity::default() })
 }
 
-/// The text that a viewer sees who is given these events, and how the run stands.
+/// The text and the outcome that a viewer sees with these events.
 fn viewed(events: impl IntoIterator<Item = Event>) -> (String, &'static str) {
     let mut pipeline = Pipeline::new();
     for event in events {
@@ -50,7 +50,7 @@ fn event<E>(item: Result<Item, SharedError<E>>) -> Option<Event> {
 }
 
 #[test]
-fn readers_from_the_start_get_everything_whoever_drives() {
+fn readers_from_the_start_get_everything_whichever_is_polled() {
     let (source, remote) = gives(run(5));
     let shared = shared(source, 64);
     let (mut one, mut other) = (task::spawn(shared.events()), task::spawn(shared.events()));
@@ -68,7 +68,7 @@ fn readers_from_the_start_get_everything_whoever_drives() {
 }
 
 #[test]
-fn one_who_comes_late_gets_a_prelude_and_the_rest() {
+fn a_late_reader_gets_a_prelude_and_the_rest() {
     for joins in 0..=run(5).len() {
         let (source, _) = gives(run(5));
         let shared = shared(source, 1);
@@ -92,7 +92,7 @@ fn a_chunk_is_given_whole_or_in_the_prelude() {
     let (source, _) = gives(events);
     let shared = shared(source, 1);
     let mut early = shared.events();
-    // The START of the first chunk: its CONTENT is taken from the source, and not given yet.
+    // This is the START of the first chunk; its CONTENT was taken from the source, but not given yet.
     for _ in 0..2 {
         block_on(early.next()).unwrap().unwrap();
     }
@@ -101,7 +101,7 @@ fn a_chunk_is_given_whole_or_in_the_prelude() {
 }
 
 #[test]
-fn one_who_is_too_slow_is_told_and_begins_anew() {
+fn a_reader_that_is_too_slow_gets_an_error_and_a_new_prelude() {
     let (source, _) = gives(run(5));
     let shared = shared(source, 2);
     let (mut slow, mut fast) = (shared.events(), shared.events());
@@ -131,7 +131,7 @@ fn the_bound_counts_bytes_too() {
 }
 
 #[test]
-fn snapshots_are_the_newest_with_the_marks_of_what_was_skipped() {
+fn a_reader_of_snapshots_gets_the_newest_with_all_changes_marked() {
     let custom = Event::custom("nothing", serde_json::Value::Null);
     let mut steps: Vec<_> = run(3)[..3].iter().cloned().map(Step::Give).collect();
     steps.extend([Step::Park, Step::Give(custom), Step::Park, Step::Give(Event::text_content("m", "y"))]);
@@ -145,7 +145,7 @@ fn snapshots_are_the_newest_with_the_marks_of_what_was_skipped() {
     remote.wake();
     assert!(snapshots.is_woken());
     assert_pending!(snapshots.poll_next(), "nothing changed");
-    // One who comes late has it at once, and with a mark on everything.
+    // A late reader gets the snapshot at once, with everything marked as changed.
     let mut late = task::spawn(shared.snapshots());
     let changed = assert_ready!(late.poll_next()).unwrap().unwrap();
     assert!(changed.changed_messages() && changed.changed_state() && changed.message().is_none());
@@ -160,7 +160,7 @@ fn snapshots_are_the_newest_with_the_marks_of_what_was_skipped() {
 }
 
 #[test]
-fn an_error_reaches_each_reader_once_and_those_who_come_after_it() {
+fn an_error_reaches_each_reader_once_and_later_readers_too() {
     let events = run(1).into_iter().take(3).map(Ok).chain([Err(Broken)]);
     let (source, remote) = gives(events);
     let shared = source.share();
@@ -212,11 +212,11 @@ fn r8_a_source_that_panics_truncates_the_others() {
     assert!(remote.is_dropped());
 }
 
-/// Something that is done once, somewhere within a poll.
+/// A closure that is called once, within a poll.
 type Deed = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 #[test]
-fn a_reader_is_made_polled_and_dropped_within_the_source() {
+fn the_source_may_make_poll_and_drop_a_reader() {
     for drops in [false, true] {
         let deed = Deed::default();
         let in_poll = Arc::clone(&deed);
@@ -258,15 +258,15 @@ enum Act {
     PollFirst,
     PollSecond,
     PollSnapshots,
-    /// Makes it where it is not there yet.
+    /// Polls a third reader, which is made first if there is none.
     PollLate,
     DropFirst,
     Wake,
-    /// The source goes on, and wakes nobody.
+    /// The source goes on without waking a reader.
     Unpark,
 }
 
-/// A reader, and what it has given.
+/// A reader, and the items that it has given.
 struct Reader<S: Stream> {
     half: task::Spawn<S>,
     items: Vec<S::Item>,
@@ -279,7 +279,7 @@ impl<S: Stream + Unpin> Reader<S> {
         Self { half: task::spawn(half), items: Vec::new(), is_due: true, ended: false }
     }
 
-    /// Whether a runtime would poll it.
+    /// Whether a runtime would poll the reader.
     fn is_due(&self) -> bool {
         !self.ended && (self.is_due || self.half.is_woken())
     }
@@ -299,7 +299,7 @@ impl<S: Stream + Unpin> Reader<S> {
 type Events = Reader<SharedEvents<Script<Event>, Infallible>>;
 type Snapshots = Reader<SharedSnapshots<Script<Event>, Infallible>>;
 
-/// What a reader of events has given is the stream from some point on, after each prelude.
+/// Checks that a reader of events has given, after each prelude, the stream from some point on.
 fn check_events(reader: Events, whole: &[Event], is_whole: bool, acts: &[Act]) {
     let parts = reader.items.split(Result::is_err);
     let count = parts.clone().count();
@@ -310,7 +310,7 @@ fn check_events(reader: Events, whole: &[Event], is_whole: bool, acts: &[Act]) {
         if is_last && is_whole {
             assert_eq!(seen, viewed(whole.iter().cloned()), "{acts:?}");
         } else {
-            // Legal, and what is there by then.
+            // The prelude is legal, and gives the conversation at some point.
             assert!((0..=whole.len()).any(|to| viewed(whole[..to].iter().cloned()) == seen), "{seen:?} {acts:?}");
         }
     }
@@ -323,7 +323,7 @@ fn check_snapshots(reader: Snapshots, whole: &[Changed], is_whole: bool, acts: &
     assert!(!is_whole || given.last() == whole.last().map(Changed::snapshot), "{acts:?}");
 }
 
-/// Does these acts one after the other, then lets what is left run to its end.
+/// Performs these acts in order, then runs the remaining readers to their end.
 fn schedule(steps: &[Step<Event>], capacity: usize, acts: &[Act]) {
     let given = steps.iter().filter_map(|step| if let Step::Give(event) = step { Some(event.clone()) } else { None });
     let whole: Vec<Event> = given.collect();
@@ -372,7 +372,7 @@ fn schedule(steps: &[Step<Event>], capacity: usize, acts: &[Act]) {
 }
 
 #[test]
-fn every_schedule_of_five_acts_gives_each_reader_a_legal_whole() {
+fn every_schedule_of_five_acts_gives_each_reader_a_legal_stream() {
     const ACTS: [Act; 7] =
         [Act::PollFirst, Act::PollSecond, Act::PollSnapshots, Act::PollLate, Act::DropFirst, Act::Wake, Act::Unpark];
     let steps = [
@@ -395,7 +395,7 @@ fn every_schedule_of_five_acts_gives_each_reader_a_legal_whole() {
 }
 
 #[test]
-fn readers_on_many_threads_come_to_the_same() {
+fn readers_on_many_threads_get_the_same() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
     let events = run(2000);
     let source = stream::iter(events.clone()).then(|event| async move {

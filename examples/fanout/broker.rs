@@ -116,7 +116,7 @@ fn may_pass(error: &RedisError) -> bool {
     !matches!(error.retry_method(), RetryMethod::NoRetry)
 }
 
-/// Sends commands once; an error of the broker is an answer.
+/// An empty list of commands. An error of the broker is the answer to its command, not a failure of all.
 pub fn commands() -> Pipeline {
     let mut commands = redis::pipe();
     commands.ignore_errors();

@@ -14,7 +14,7 @@
 //! | 204 | the run is over, and the viewer has all of it |
 //! | 400 | the position is an invalid number |
 //! | 404 | there is no such run, or it is no longer kept |
-//! | 409 | there is a run of this name in this thread already |
+//! | 409 | the thread has a run of this name already |
 //! | 410 | the events after this position are gone; the body says which is the first that is left |
 //!
 //! A run that was cut off ends with a `RUN_ERROR` with the code `TRUNCATED`. If a gateway cannot go on, it breaks

@@ -95,7 +95,7 @@ impl EventKind {
             Event::SubagentStarted(_) | Event::SubagentFinished(_) | Event::SubagentError(_) => EventKind::Subagents,
             Event::Custom(_) => EventKind::Custom,
             Event::Raw(_) => EventKind::Raw,
-            Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) => return None,
+            _ => return None,
         })
     }
 }

@@ -208,13 +208,8 @@ pub(super) fn rewrite_event(event: &mut Event, rewrite: &Rewrite<'_>) {
             }
             Some(RunFinishedOutcome::Cancelled(_)) | None => {}
         },
-        Event::StepStarted(_)
-        | Event::StepFinished(_)
-        | Event::StateSnapshot(_)
-        | Event::StateDelta(_)
-        | Event::Raw(_)
-        | Event::Custom(_)
-        | Event::RunError(_) => {}
+        // Steps, state, RAW, CUSTOM and RUN_ERROR name no ids.
+        _ => {}
     }
 }
 

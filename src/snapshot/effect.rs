@@ -91,12 +91,8 @@ impl Update {
                 let id = self.snapshot.run().and_then(|run| run.run_id.as_ref());
                 (Closed, Run, id.map_or("", |id| id.as_str()))
             }
-            Event::MessagesSnapshot(_)
-            | Event::Raw(_)
-            | Event::Custom(_)
-            | Event::TextMessageChunk(_)
-            | Event::ToolCallChunk(_)
-            | Event::ReasoningMessageChunk(_) => return None,
+            // MESSAGES_SNAPSHOT, RAW and CUSTOM are about no single item; chunks are expanded before.
+            _ => return None,
         };
         Some(Effect { action, kind, id })
     }
