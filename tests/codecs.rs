@@ -362,6 +362,29 @@ fn events_are_written_one_piece_each_and_read_back() {
 }
 
 #[test]
+fn a_text_delta_is_written_as_serde_writes_it() {
+    let texts = (0..=0x7f_u8).map(char::from).chain(['\u{2028}', 'é', '😀']);
+    let texts: Vec<_> =
+        texts.flat_map(|text| [0, 3, 8, 15].map(|before| "x".repeat(before) + &text.to_string())).collect();
+    for text in texts.iter().map(String::as_str) {
+        for members in [
+            json!({"messageId": "m", "delta": text}),
+            json!({"messageId": text, "delta": "d"}),
+            json!({"messageId": "m", "delta": text, "timestamp": 1}),
+            json!({"messageId": "m", "delta": text, "rawEvent": {"x": 1}}),
+            json!({"messageId": "m", "delta": text, "metadata": {"x": 1}}),
+            json!({"messageId": "m", "delta": text, "subagentRunId": text}),
+        ] {
+            let mut event = json!({"type": "TEXT_MESSAGE_CONTENT"});
+            event.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            let [event] = &typed(&[event])[..] else { panic!("one event") };
+            let expected = serde_json::to_string(event).unwrap() + "\n";
+            assert_eq!(String::from_utf8(Format::JsonLines.encode(event).unwrap()).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
 fn a_gateway_writes_what_is_legal_then_fails_as_its_source_does() {
     let text = concat!(
         "data: {\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\",\"extra\":1}\r\n\r\n",

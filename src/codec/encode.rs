@@ -6,7 +6,7 @@ use super::Format;
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 use super::json::unwritable;
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, fast};
 use crate::item::Item;
 use crate::json::compact;
 use crate::machine::{Push, queued_machine};
@@ -73,7 +73,8 @@ impl Encoder {
 
 impl<I: Into<Item>> Push<I> for Encoder {
     fn push(&mut self, input: I) -> Result<(), Error> {
-        if let Item::Event(indexed) = input.into() {
+        // By reference, as to take the event out would copy it.
+        if let Item::Event(indexed) = &input.into() {
             let index = indexed.index().unwrap_or(self.events);
             self.events += 1;
             self.ready.push_back(encode(self.format, &indexed.event, index)?);
@@ -84,6 +85,7 @@ impl<I: Into<Item>> Push<I> for Encoder {
 
 queued_machine!(Encoder: Vec<u8>);
 
+#[inline]
 pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(compact::USUAL);
     match format {
@@ -107,5 +109,8 @@ pub(super) fn encode(format: Format, event: &Event, index: u64) -> Result<Vec<u8
 /// JSON without line ends: those in strings are escaped.
 #[cfg(any(feature = "sse", feature = "json-lines"))]
 fn write_json(event: &Event, index: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+    if fast::write(event, out) {
+        return Ok(());
+    }
     compact::write(event, out).map_err(|error| unwritable(event, index, &error))
 }

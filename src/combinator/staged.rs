@@ -191,10 +191,18 @@ impl<S, M> Staged<S, M> {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            let item = ready!(source.poll_next(cx)).map(&into_result);
+            let polled = ready!(source.poll_next(cx));
             *this.doing = Doing::Machine;
-            match item {
-                Some(Ok(input)) => {
+            let Some(item) = polled else {
+                let finished = this.machine.finish();
+                this.state.set(match finished {
+                    Ok(()) => State::Draining,
+                    Err(fault) => State::Failing { fault },
+                });
+                continue;
+            };
+            match into_result(item) {
+                Ok(input) => {
                     swallowed += 1;
                     if let Err(fault) = this.machine.push(input) {
                         this.state.set(State::Failing { fault });
@@ -202,17 +210,10 @@ impl<S, M> Staged<S, M> {
                 }
                 // No output comes before it: the machine was popped empty before the source was
                 // polled.
-                Some(Err(error)) => {
+                Err(error) => {
                     this.machine.cut(cut_by(&error));
                     this.state.set(State::Ended);
                     return Poll::Ready(Some(Err(error)));
-                }
-                None => {
-                    let finished = this.machine.finish();
-                    this.state.set(match finished {
-                        Ok(()) => State::Draining,
-                        Err(fault) => State::Failing { fault },
-                    });
                 }
             }
         }

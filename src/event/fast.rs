@@ -1,7 +1,9 @@
 //! A hand-written reader for text deltas, the most common events by far: `TEXT_MESSAGE_CONTENT` and its
-//! chunk as most producers write them, compact and with `type` first. The tables read all others.
+//! chunk as most producers write them, compact and with `type` first; and a writer for the first. The tables
+//! read and write all others.
 //!
-//! It accepts only text that the tree reader would accept without a warning.
+//! The reader accepts only text that the tree reader would accept without a warning. The writer writes what
+//! the tables would write.
 
 use std::borrow::Cow;
 
@@ -9,6 +11,8 @@ use smol_str::SmolStr;
 
 use crate::event::{BaseEvent, Event, TextMessageChunkEvent, TextMessageContentEvent};
 use crate::id::{Interner, MessageId, SubagentRunId};
+#[cfg(feature = "__codec")]
+use crate::json::compact::is_plain;
 use crate::json::scan::Scanner;
 use crate::schema::text::{smol_str, whole_string};
 
@@ -156,4 +160,35 @@ impl<'a> Fields<'a> {
     fn timestamp(&self) -> Option<i64> {
         (self.seen & TIMESTAMP != 0).then_some(self.timestamp)
     }
+}
+
+/// Appends a `TEXT_MESSAGE_CONTENT` that has only its ids and its delta, without a character to escape; gives
+/// `false` for any other event.
+#[cfg(feature = "__codec")]
+#[inline]
+pub(crate) fn write(event: &Event, out: &mut Vec<u8>) -> bool {
+    let Event::TextMessageContent(TextMessageContentEvent {
+        message_id,
+        delta,
+        subagent_run_id: owner,
+        base: BaseEvent { timestamp: None, raw_event: None, metadata: None },
+    }) = event
+    else {
+        return false;
+    };
+    let (message_id, delta) = (message_id.as_str().as_bytes(), delta.as_bytes());
+    let owner = owner.as_ref().map(|owner| owner.as_str().as_bytes());
+    if !is_plain(message_id) || !is_plain(delta) || !owner.is_none_or(is_plain) {
+        return false;
+    }
+    out.extend_from_slice(b"{\"type\":\"TEXT_MESSAGE_CONTENT\",\"messageId\":\"");
+    out.extend_from_slice(message_id);
+    out.extend_from_slice(b"\",\"delta\":\"");
+    out.extend_from_slice(delta);
+    if let Some(owner) = owner {
+        out.extend_from_slice(b"\",\"subagentRunId\":\"");
+        out.extend_from_slice(owner);
+    }
+    out.extend_from_slice(b"\"}");
+    true
 }

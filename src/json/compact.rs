@@ -49,7 +49,7 @@ impl Json<'_> {
 
 /// Whether nothing in a text has to be escaped.
 #[inline]
-fn is_plain(text: &[u8]) -> bool {
+pub(crate) fn is_plain(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some((word, tail)) = rest.split_first_chunk::<8>() {
         if specials(u64::from_le_bytes(*word)) != 0 {

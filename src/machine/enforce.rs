@@ -39,9 +39,10 @@ use crate::warning::Warning;
 /// # Errors
 /// [`Error::Malformed`] with E5, E9 or, for an id, E11, and [`Error::LimitExceeded`]. A rejected event
 /// changes nothing, so a tool that wants to see every fault may go on pushing.
-#[derive(Default)]
 pub struct Enforcer {
     limits: Lazy<Limits>,
+    /// See [`Limits::unquestioned_bytes`], which every text is compared with.
+    unquestioned: usize,
     counter: Counter,
     cx: Context,
     ready: VecDeque<Item>,
@@ -54,14 +55,25 @@ impl Enforcer {
     /// An enforcer with the default [`Limits`].
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            limits: Lazy::default(),
+            unquestioned: Limits::DEFAULT.unquestioned_bytes(),
+            counter: Counter::default(),
+            cx: Context::default(),
+            ready: VecDeque::new(),
+        }
     }
 
     /// The same with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = Lazy::of(limits);
+        self.hold(limits);
         self
+    }
+
+    fn hold(&mut self, limits: Limits) {
+        self.unquestioned = limits.unquestioned_bytes();
+        self.limits = Lazy::of(limits);
     }
 
     /// The number of input events so far; the index of the next one.
@@ -76,15 +88,14 @@ impl Enforcer {
     /// Text that it reads has no `null` and no retired shape, so it needs no translation before.
     #[inline]
     pub(super) fn feed_fast(&mut self, text: &str, index: u64, next: &mut impl Sink) -> Result<bool, Error> {
-        let is_large = text.len() > self.limits.unquestioned_bytes();
+        let is_large = text.len() > self.unquestioned;
         if is_large && self.check_text(text, index).is_err() {
             return Ok(false);
         }
-        let max_id = self.limits.id_bytes();
         let mut fields = fast::Fields::default();
         let interner = &mut self.cx.interner;
         if fields.read(text) {
-            if is_large && !fields.has_ids_within(max_id) {
+            if is_large && !fields.has_ids_within(self.limits.id_bytes()) {
                 return Ok(false);
             }
             if fields.is_text_content() {
@@ -98,8 +109,9 @@ impl Enforcer {
         }
         interner.longest = 0;
         match text::read(text, self.limits.depth(), interner) {
-            Some(event) if interner.longest <= max_id => next.event(Indexed::new(event, index)).map(|()| true),
-            _ => Ok(false),
+            Some(_) if is_large && interner.longest > self.limits.id_bytes() => Ok(false),
+            Some(event) => next.event(Indexed::new(event, index)).map(|()| true),
+            None => Ok(false),
         }
     }
 
@@ -135,7 +147,7 @@ impl Enforcer {
             Body::Event(event) => self.read_event(event, index, next),
             Body::Warning(warning) => next.warning(warning),
             Body::Options(options) => {
-                self.limits = Lazy::of(options.limits_over(*self.limits));
+                self.hold(options.limits_over(*self.limits));
                 Ok(())
             }
         }
@@ -263,6 +275,12 @@ impl Enforcer {
     }
 }
 
+impl Default for Enforcer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl fmt::Debug for Enforcer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Enforcer")
@@ -279,7 +297,7 @@ impl<R: RawEvent> Push<R> for Enforcer {
             match body {
                 Body::Warning(warning) => return self.ready.warning(warning),
                 Body::Options(options) => {
-                    self.limits = Lazy::of(options.limits_over(*self.limits));
+                    self.hold(options.limits_over(*self.limits));
                     return Ok(());
                 }
                 _ => {}

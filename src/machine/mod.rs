@@ -94,6 +94,7 @@ macro_rules! queued_machine {
         impl $crate::machine::Machine for $name {
             type Output = $output;
 
+            #[inline]
             fn pop(&mut self) -> Option<$output> {
                 self.ready.pop_front()
             }
