@@ -296,6 +296,16 @@ pub const DIFFERENCES: &[Difference] = &[
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
     Difference {
+        rule: Rule::C7,
+        name: "every item that an event closes ends before the event is judged",
+        aspects: &[Events],
+        how: Rewritten(without_last_ends),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","role":"user","delta":"x","subagentRunId":"s"}
+{"type":"TEXT_MESSAGE_CHUNK","messageId":"n","role":"user","delta":"y"}
+{"type":"RUN_STARTED","threadId":"t","runId":"r2"}"#,
+    },
+    Difference {
         rule: Rule::A12,
         name: "text streams into the message that a call made, even if another shares its id",
         aspects: &[Messages],
@@ -464,5 +474,15 @@ fn with_numbered_ids(case: &mut Case) {
                 message["id"] = format!("generated {number}").into();
             }
         }
+    }
+}
+
+/// Takes out the ENDs that only one of two rejected streams gave last.
+fn without_last_ends(case: &mut Case) {
+    let (ours, theirs) = (&mut case.ours, &case.theirs);
+    let is_end = |event: &Value| event["type"].as_str().is_some_and(|kind| kind.ends_with("_END"));
+    let last = ours.events.get(theirs.events.len()..).unwrap_or_default();
+    if ours.error.is_some() && theirs.error.is_some() && last.iter().all(is_end) {
+        ours.events.truncate(theirs.events.len());
     }
 }
