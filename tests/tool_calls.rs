@@ -108,6 +108,45 @@ fn a3_a_held_call_continues_in_its_place() {
 }
 
 #[test]
+fn a3_a_call_that_two_messages_hold_continues_in_the_one_that_is_left() {
+    let twice = messages_snapshot(json!([caller("m", &[("c", "{")]), caller("n", &[("d", ""), ("c", "{")])]));
+    // Results before it move the place of the second message.
+    let results = (0..300).map(|number| result(&format!("r{number}"), "d", json!("r")));
+    let moved = results.chain([result("r", "c", json!("r"))]);
+    for between in [vec![], moved.collect::<Vec<_>>()] {
+        let events = [twice.clone()].into_iter().chain(between).chain([activity("m", json!({}))]);
+        let assembled = assemble_run(events.chain(call("c", "}")).chain([result("last", "c", json!("!"))]));
+        let messages = assembled.messages();
+        let holder = messages.iter().position(|message| message["id"] == "n").unwrap();
+        assert_eq!(messages[holder], caller("n", &[("d", ""), ("c", "{}")]));
+        assert!(!messages.iter().any(|message| message["id"] == "c"));
+        assert!(messages[holder + 1..].iter().any(|message| message["id"] == "last"));
+    }
+}
+
+#[test]
+fn a3_an_open_call_goes_on_in_its_other_message_when_an_activity_takes_the_first() {
+    let assembled = assemble_run([
+        messages_snapshot(json!([caller("m", &[("c", "{")]), caller("n", &[("c", "[")])])),
+        call_start("c"),
+        activity("m", json!({})),
+        args("c", "]"),
+        call_end("c"),
+    ]);
+    assert_eq!(assembled.messages(), [active("m", json!({})), caller("n", &[("c", "[]")])]);
+    assert_eq!(assembled.warned(), []);
+}
+
+#[test]
+fn a3_a_call_whose_message_is_gone_is_found_again_where_an_input_brings_it() {
+    let input = json!({"threadId": "t", "runId": "r2", "messages": [caller("n", &[("c", "{")])]});
+    let mut events = in_run([messages_snapshot(json!([caller("m", &[("c", "old")])])), activity("m", json!({}))]);
+    events.push(with(run_started(), json!({"runId": "r2", "input": input})));
+    events.extend(call("c", "}").into_iter().chain([with(run_finished(), json!({"runId": "r2"}))]));
+    assert_eq!(assemble(&events).messages(), [active("m", json!({})), caller("n", &[("c", "{}")])]);
+}
+
+#[test]
 fn a9_arguments_are_text_and_complete_at_the_end() {
     let mut events = vec![call_start("c"), args("c", "{\"a\": "), args("c", ""), args("c", "nonsense")];
     let open = assemble_open(events.clone());

@@ -370,6 +370,7 @@ fn e10_a_number_beyond_a_double_is_null_in_an_open_value_and_malformed_in_a_fiel
     ] {
         let (event, warnings) = Event::from_json(text).unwrap();
         assert_eq!(warnings.iter().map(|found| (found.rule, &*found.path)).collect::<Vec<_>>(), [(Rule::E10, path)]);
+        assert!(warnings[0].message.ends_with("is beyond a double"), "{}", warnings[0].message);
         let event = event.unwrap();
         let json = serde_json::to_string(&event).unwrap();
         assert!(json.contains("null") != matches!(path, "/rawEvent" | "/result"), "{json}");

@@ -223,11 +223,7 @@ impl Context {
             Ok(value) => Some(value),
             Err(Reject::Unknown(rule)) => {
                 let path = self.path_to(Some(key));
-                self.warn(
-                    rule,
-                    path,
-                    format!("removed `{key}`: {} is unknown, or requires an unknown value", describe_member(node)),
-                );
+                self.warn(rule, path, format!("removed `{key}`: {}", why_removed(rule, node)));
                 None
             }
             Err(reject) => {
@@ -327,7 +323,7 @@ impl Context {
         match number.to_number() {
             Some(number) => Value::Number(number),
             None => {
-                let message = format!("read as null: {number}, which is beyond a double");
+                let message = format!("read as null: the number {number} is beyond a double");
                 self.warn(Rule::E10, self.path(), message);
                 Value::Null
             }
@@ -372,14 +368,7 @@ impl Context {
                 Ok(value) => list.push(value),
                 Err(Reject::Unknown(rule)) => {
                     let path = self.path_to(Some(&index.to_string()));
-                    self.warn(
-                        rule,
-                        path,
-                        format!(
-                            "removed element {index}: {} is unknown, or requires an unknown value",
-                            describe_member(element)
-                        ),
-                    );
+                    self.warn(rule, path, format!("removed element {index}: {}", why_removed(rule, element)));
                 }
                 Err(reject) => return Err(reject),
             }
@@ -400,6 +389,16 @@ impl Context {
 }
 
 /// The discriminator of a removed value, or else the value in words.
+/// Why a member or an element goes.
+fn why_removed(rule: Rule, node: &Node<'_>) -> String {
+    let found = describe_member(node);
+    if rule == Rule::E10 {
+        format!("{found} is beyond a double")
+    } else {
+        format!("{found} is unknown, or requires an unknown value")
+    }
+}
+
 fn describe_member(node: &Node<'_>) -> String {
     if let Node::Object(members) = node {
         for discriminator in ["type", "role", "op"] {

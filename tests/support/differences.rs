@@ -277,6 +277,16 @@ pub const DIFFERENCES: &[Difference] = &[
 {"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
     },
     Difference {
+        rule: Rule::E8,
+        name: "an empty id is an id",
+        aspects: &[Messages],
+        how: When(|case| case.ours.events.iter().any(|event| event["parentMessageId"] == "")),
+        example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
+{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":""}
+{"type":"TOOL_CALL_END","toolCallId":"c"}
+{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+    },
+    Difference {
         rule: Rule::E7,
         name: "`__proto__` is a key like others",
         aspects: &[Events, Messages, State],
@@ -333,7 +343,7 @@ pub const DIFFERENCES: &[Difference] = &[
     Difference {
         rule: Rule::E10,
         name: "a number beyond a double is null",
-        aspects: &[Messages, State],
+        aspects: &[Events, Messages, State],
         how: When(|case| case.warns(Rule::E10)),
         example: r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}
 {"type":"STATE_SNAPSHOT","snapshot":{"n":9e9999}}
@@ -368,6 +378,7 @@ fn shares_its_id(case: &Case) -> bool {
         let goes_there = |event: &Value| match event["type"].as_str() {
             Some("TEXT_MESSAGE_START" | "TEXT_MESSAGE_CONTENT") => event["messageId"] == message["id"],
             Some("REASONING_ENCRYPTED_VALUE") => event["entityId"] == message["id"],
+            Some("TOOL_CALL_START") => event["parentMessageId"] == message["id"],
             _ => false,
         };
         messages.iter().filter(|other| other["id"] == message["id"]).count() > 1
@@ -375,16 +386,18 @@ fn shares_its_id(case: &Case) -> bool {
     })
 }
 
-/// Whether ours rejects another owner's part of a message that a tagged call made.
+/// Whether one side rejects another owner's part of a message that a tagged call made, and the other does not.
 fn is_of_another_owner(case: &Case) -> bool {
-    let Some(error) = case.ours.error.as_ref().filter(|_| case.rejects(Rule::O2) || case.rejects(Rule::O4)) else {
-        return false;
+    let rejects = case.rejects(Rule::O2) || case.rejects(Rule::O4);
+    let ours = case.ours.error.as_ref().filter(|_| rejects);
+    let theirs = case.theirs.error.as_ref().filter(|error| case.ours.error.is_none() && error.contains("opener's"));
+    let made = |event: &Value| {
+        let made = event["parentMessageId"].as_str().or(event["toolCallId"].as_str())?;
+        (event["type"] == "TOOL_CALL_START" && event["subagentRunId"].is_string()).then(|| made.to_owned())
     };
-    case.ours.events.iter().any(|event| {
-        let made = event["parentMessageId"].as_str().or(event["toolCallId"].as_str());
-        event["type"] == "TOOL_CALL_START"
-            && event["subagentRunId"].is_string()
-            && made.is_some_and(|made| error.contains(&format!("{made:?}")))
+    case.ours.events.iter().filter_map(made).any(|made| {
+        ours.is_some_and(|error| error.contains(&format!("{made:?}")))
+            || theirs.is_some_and(|error| error.contains(&format!("'{made}'")))
     })
 }
 
@@ -437,7 +450,7 @@ fn has_lone_half(event: &str) -> bool {
     joined.contains(r"\ud83d") || joined.contains(r"\ude00")
 }
 
-/// Takes out the messages of the ids that text and reasoning share.
+/// Takes out the messages of the ids that text and reasoning share, and those of calls that name them as parents.
 fn without_shared_ids(case: &mut Case) {
     let shared: Vec<Value> = case
         .our_warnings
@@ -446,8 +459,13 @@ fn without_shared_ids(case: &mut Case) {
         .filter_map(|warning| serde_json::from_str::<Value>(case.stream.get(warning.event as usize)?).ok())
         .map(|event| event["messageId"].clone())
         .collect();
+    let is_child = |event: &&Value| event["type"] == "TOOL_CALL_START" && shared.contains(&event["parentMessageId"]);
+    let children: Vec<_> = case.ours.events.iter().filter(is_child).map(|event| event["toolCallId"].clone()).collect();
     for seen in [&mut case.ours, &mut case.theirs] {
-        seen.messages.retain(|message| !shared.contains(&message["id"]));
+        seen.messages.retain(|message| {
+            let mut calls = message["toolCalls"].as_array().into_iter().flatten();
+            !shared.contains(&message["id"]) && !calls.any(|call| children.contains(&call["id"]))
+        });
     }
 }
 

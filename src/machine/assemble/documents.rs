@@ -8,7 +8,7 @@ use super::{Assembler, Warnings, excerpt, merge_metadata, one_message};
 use crate::error::{Error, Limit, LimitExceeded};
 use crate::event::{ActivityDeltaEvent, ActivitySnapshotEvent, JsonPatch};
 use crate::machine::patch::{self, Room};
-use crate::message::{ActivityMessage, Message};
+use crate::message::{ActivityMessage, AssistantMessage, Message};
 use crate::rule::Rule;
 use crate::shared::Document;
 use crate::snapshot::{Change, ItemStatus, Rest};
@@ -121,16 +121,24 @@ impl Assembler {
         for open in [live.text.get_mut(id), live.reasoning.get_mut(id)].into_iter().flatten() {
             lost += usize::from(open.target.take_if(|target| *target == key).is_some());
         }
-        for call in displaced.tool_calls() {
-            let open = live.calls.get_mut(call.id.id());
-            let target = open.and_then(|open| open.target.take_if(|(message, _)| *message == key));
-            lost += usize::from(target.is_some());
+        if let Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. }) = displaced {
+            self.forget_calls(key, calls);
+            for call in calls {
+                let next = self.call_place(&call.id).map(|place| (place.message, place.call));
+                let Some(open) = self.live.calls.get_mut(call.id.id()) else { continue };
+                if open.target.is_some_and(|(message, _)| message == key) {
+                    open.target = next;
+                    lost += usize::from(next.is_none());
+                    self.set_call_status(&call.id, ItemStatus::Streaming);
+                }
+            }
         }
         if lost > 0 {
             let id = excerpt(id.as_str());
             let message = format!("the activity takes the place of {id:?}, into which {lost} open items stream");
             warnings.add(Rule::A4, "/messageId", message);
         }
+        let live = &mut *self.live;
         live.last_result.remove(&key);
         if let Message::Tool(_) = displaced {
             // The tool messages of the caller now end before this place.

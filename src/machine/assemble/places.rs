@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::{Assembler, OpenMessage, size};
 use crate::id::{Id, MessageId};
-use crate::message::{AssistantMessage, Message};
-use crate::shared::list::Moved;
+use crate::message::{Message, ToolCall};
+use crate::shared::list::{List, Moved};
 use crate::snapshot::{CallPlace, Entry, ItemStatus};
 
 /// The class of a message: equal ids of different classes are distinct (rule A12).
@@ -55,10 +55,13 @@ pub(super) struct Places {
     by_class: [Vec<u64>; 3],
     /// The messages that share their id with another.
     shared: BTreeSet<(Id, Kind, u64)>,
+    /// The tool calls that share their id with one before them: the message, and the call in it.
+    repeated_calls: BTreeSet<(Id, u64, u64)>,
 }
 
 impl Places {
-    pub(super) const EMPTY: Self = Self { by_class: [const { Vec::new() }; 3], shared: BTreeSet::new() };
+    pub(super) const EMPTY: Self =
+        Self { by_class: [const { Vec::new() }; 3], shared: BTreeSet::new(), repeated_calls: BTreeSet::new() };
 
     #[inline]
     pub(super) fn add(&mut self, class: Class, key: u64) {
@@ -82,6 +85,19 @@ impl Places {
         if self.remove(before, key) {
             self.shared.insert((now.id().id().clone(), kind_of(now), key));
         }
+    }
+
+    /// Forgets all calls, to be noted again.
+    pub(super) fn clear_calls(&mut self) {
+        self.repeated_calls.clear();
+    }
+
+    /// Takes the next call that has this id.
+    fn take_call(&mut self, id: &Id) -> Option<CallPlace> {
+        let range = (id.clone(), 0, 0)..=(id.clone(), u64::MAX, u64::MAX);
+        let next = self.repeated_calls.range(range).next()?.clone();
+        self.repeated_calls.remove(&next);
+        Some(CallPlace { message: next.1, call: next.2, status: ItemStatus::Complete })
     }
 
     /// The first of those that share this id and are of this kind.
@@ -146,13 +162,45 @@ impl Assembler {
         self.live.places.shared.insert((id, kind, key));
     }
 
-    /// Notes the tool calls of a message, unless others of their id are held.
+    /// Notes the tool calls of a message; of those with one id, the first counts.
     pub(super) fn note_calls(&mut self, key: u64) {
-        if let Some(Message::Assistant(AssistantMessage { tool_calls: Some(calls), .. })) = self.message_at(key) {
-            let calls = calls.clone();
-            let index = &mut self.rest().calls;
+        let Some(calls) = self.calls_at(key) else { return };
+        let index = &mut self.rest().calls;
+        let mut repeated = Vec::new();
+        for (call, held) in calls.iter_keys() {
+            let id = held.id.id();
+            if !index.insert_first(id, CallPlace { message: key, call, status: ItemStatus::Complete }) {
+                repeated.push((id.clone(), key, call));
+            }
+        }
+        self.live.places.repeated_calls.extend(repeated);
+    }
+
+    fn calls_at(&self, key: u64) -> Option<List<Arc<ToolCall>>> {
+        match self.message_at(key)? {
+            Message::Assistant(message) => message.tool_calls.clone(),
+            _ => None,
+        }
+    }
+
+    /// Forgets the calls of a message that is no longer held: the next of their id count instead.
+    pub(super) fn forget_calls(&mut self, key: u64, calls: &List<Arc<ToolCall>>) {
+        let places = &mut self.live.places;
+        if !places.repeated_calls.is_empty() {
             for (call, held) in calls.iter_keys() {
-                index.insert_first(held.id.id(), CallPlace { message: key, call, status: ItemStatus::Complete });
+                places.repeated_calls.remove(&(held.id.id().clone(), key, call));
+            }
+        }
+        for held in calls {
+            let id = held.id.id();
+            if self.snapshot.0.rest.calls.get(id).is_none_or(|place| place.message != key) {
+                continue;
+            }
+            let next = self.live.places.take_call(id);
+            let index = &mut self.rest().calls;
+            match next {
+                Some(next) => index.insert(id.clone(), next),
+                None => index.remove(id),
             }
         }
     }
@@ -219,13 +267,25 @@ impl Assembler {
         let mut ids = BTreeSet::new();
         let mut calls = BTreeSet::new();
         let mut kinds = Vec::new();
+        let mut repeated = Vec::new();
         for (old, new) in moved.iter() {
             let Some(message) = inner.entry(new).map(|entry| &entry.message) else { continue };
             let is_shared = live.places.remove(message, old);
             kinds.push((class_of(message), is_shared.then(|| (message.id().id().clone(), kind_of(message))), new));
             ids.insert(message.id().id().clone());
             calls.extend(message.tool_calls().map(|call| call.id.id().clone()));
+            let own = match message {
+                Message::Assistant(message) if !live.places.repeated_calls.is_empty() => message.tool_calls.as_ref(),
+                _ => None,
+            };
+            for (call, held) in own.into_iter().flat_map(List::iter_keys) {
+                let id = held.id.id();
+                if live.places.repeated_calls.remove(&(id.clone(), old, call)) {
+                    repeated.push((id.clone(), new, call));
+                }
+            }
         }
+        live.places.repeated_calls.extend(repeated);
         for (class, shared, new) in kinds {
             live.places.add(class, new);
             live.places.shared.extend(shared.map(|(id, kind)| (id, kind, new)));

@@ -106,6 +106,7 @@ impl Assembler {
         // All calls are in restated or new messages: of those with one id, the first counts.
         restated.sort_unstable_by_key(|(key, _)| *key);
         self.rest().calls = Index::new();
+        self.live.places.clear_calls();
         for (key, _) in restated {
             self.note_calls(key);
         }
