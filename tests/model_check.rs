@@ -1,8 +1,8 @@
 //! Assembly against the naive model, over all short streams: two ids, two owners, and the events of text,
 //! chunks, reasoning, tool calls, activities, snapshots and runs.
 //!
-//! `MODEL_CHECK_LENGTH=5 cargo test --release --test model_check` goes further than the default; how
-//! many streams were compared is printed with `-- --nocapture`.
+//! `MODEL_CHECK_LENGTH=6 cargo test --release --test model_check` goes further than the default, in half an hour;
+//! how many streams were compared is printed with `-- --nocapture`.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -37,6 +37,7 @@ fn alphabet() -> Vec<Value> {
         messages_snapshot(json!([])),
         messages_snapshot(json!([user("a", "u"), tool("b", "a", "r")])),
         messages_snapshot(json!([reasoned("b", "r"), caller("a", &[("a", "")])])),
+        messages_snapshot(json!([caller("a", &[("a", "")]), caller("b", &[("b", ""), ("a", "")])])),
     ]);
     events.extend([run_finished(), run_error(), run_started()]);
     events

@@ -134,7 +134,7 @@ fn a3_an_open_call_goes_on_in_its_other_message_when_an_activity_takes_the_first
         call_end("c"),
     ]);
     assert_eq!(assembled.messages(), [active("m", json!({})), caller("n", &[("c", "[]")])]);
-    assert_eq!(assembled.warned(), []);
+    assert_eq!(assembled.warned(), [(Rule::A4, 3)]);
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Assembler {
                 let Some(open) = self.live.calls.get_mut(call.id.id()) else { continue };
                 if open.target.is_some_and(|(message, _)| message == key) {
                     open.target = next;
-                    lost += usize::from(next.is_none());
+                    lost += 1;
                     self.set_call_status(&call.id, ItemStatus::Streaming);
                 }
             }
