@@ -744,7 +744,7 @@ async fn after_the_end_of_a_run_the_connection_is_closed_if_so_configured() {
 }
 
 #[tokio::test]
-async fn limits_beyond_the_clock_are_none() {
+async fn limits_longer_than_the_clock_never_fire() {
     let longest = Duration::MAX;
     let options =
         HttpOptions::new().no_bytes_timeout(longest).no_event_timeout(longest).deadline(longest).after_run(longest);

@@ -333,7 +333,7 @@ fn a_panic_wakes_the_half_that_waits() {
 }
 
 #[test]
-fn a_capacity_of_none_is_one() {
+fn a_capacity_of_zero_counts_as_one() {
     let (source, _) = gives(run(3));
     let (mut events, mut snapshots) = halves(source, 0);
     assert!(assert_ready!(snapshots.poll_next()).is_some());

@@ -41,7 +41,7 @@ fn values_and_typed_events_end_a_run_too() {
 }
 
 #[test]
-fn what_only_speaks_of_the_end_is_none() {
+fn an_event_that_quotes_a_terminal_event_ends_nothing() {
     let custom = json!({"name": FINISHED, "value": {"type": "RUN_FINISHED"}, "type": "CUSTOM"}).to_string();
     let source = [STARTED.to_owned(), custom, FINISHED.to_owned(), FAILED.to_owned()];
     assert_eq!(block_on(stream::iter(source).take_run().count()), 3);

@@ -918,7 +918,7 @@ async fn a_deadline_counts_from_the_start_and_not_from_the_open_socket() {
 }
 
 #[tokio::test]
-async fn limits_beyond_the_clock_are_none() {
+async fn limits_longer_than_the_clock_never_fire() {
     let longest = Duration::MAX;
     let options = WebSocketOptions::new()
         .no_message_timeout(longest)
